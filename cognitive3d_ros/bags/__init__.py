@@ -1,0 +1,1 @@
+"""The offline door: bags and logs."""

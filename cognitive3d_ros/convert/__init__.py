@@ -1,0 +1,1 @@
+"""Messages, or anything with their fields, to records: one module a kind."""

@@ -1,0 +1,105 @@
+"""The one ledger: everything that is counted, and every reason for which anything is dropped.
+
+Every room writes it, ``recording/`` reads it for the health series, the node for ``/diagnostics`` and
+``~/status``. Names are those of the health series; no room has names of its own.
+"""
+
+from __future__ import annotations
+
+import enum
+import threading
+from collections.abc import Mapping
+
+
+class Count(enum.Enum):
+    """A running count; the value is the name of its health series."""
+
+    POSE_FAILURES = 'c3d.pose_failures'
+    STALE_POSES = 'c3d.stale_poses'
+    GAZE_FRAME_FAILURES = 'c3d.gaze_frame_failures'
+    CLOCK_RESETS = 'c3d.clock_resets'
+    STAMP_FALLBACKS = 'c3d.stamp_fallbacks'
+    MESSAGES_LOST = 'c3d.messages_lost'
+    DROPPED_RECORDS = 'c3d.dropped_records'
+    DROPPED_EVENTS = 'c3d.dropped_events'
+    PARTS_WRITTEN = 'c3d.parts_written'
+    PARTS_UPLOADED = 'c3d.parts_uploaded'
+    PARTS_EVICTED = 'c3d.parts_evicted'
+    PARTS_QUARANTINED = 'c3d.parts_quarantined'
+    UPLOAD_FAILURES = 'c3d.upload_failures'
+
+
+# Counted by the spool and the uploader, which go on between sessions: what happened since the end of
+# the session before belongs to this one.
+BETWEEN_SESSIONS = frozenset(
+    {
+        Count.PARTS_WRITTEN,
+        Count.PARTS_UPLOADED,
+        Count.PARTS_EVICTED,
+        Count.PARTS_QUARANTINED,
+        Count.UPLOAD_FAILURES,
+    }
+)
+
+
+class Level(enum.Enum):
+    """A current value; the value is the name of its health series."""
+
+    SPOOL_BYTES = 'c3d.spool_bytes'
+    SPOOL_PARTS = 'c3d.spool_parts'
+    SPOOL_OLDEST_S = 'c3d.spool_oldest_s'
+    DISK_FREE_BYTES = 'c3d.disk_free_bytes'
+    UPLOAD_BLOCKED = 'c3d.upload_blocked'
+
+
+class UploadBlocked(enum.IntEnum):
+    """What holds the uploads up: the values of ``c3d.upload_blocked``."""
+
+    DRAINING = 0
+    NETWORK = 1
+    REFUSED = 2
+    THROTTLED = 3
+
+
+class Drop(enum.Enum):
+    """Why something was dropped."""
+
+    NO_REFERENCE_FRAME = 'no_reference_frame'
+    BAD_EVENT = 'bad_event'
+    RESERVED_NAME = 'reserved_name'
+    QUEUE_FULL = 'queue_full'
+    SPOOL_FULL = 'spool_full'
+    DISK_ERROR = 'disk_error'
+
+
+Key = Count | tuple[Drop, str]
+
+
+class Ledger:
+    """Counts by :class:`Count`, and drops by (:class:`Drop`, input name). Thread safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: dict[Key, int] = {}
+
+    def count(self, count: Count, n: int = 1) -> None:
+        """Add ``n`` to a count."""
+        with self._lock:
+            self._counts[count] = self._counts.get(count, 0) + n
+
+    def drop(self, reason: Drop, source: str, n: int = 1, *, event: bool = False) -> None:
+        """Count ``n`` dropped records (or events) of ``source`` under their reason and their total."""
+        total = Count.DROPPED_EVENTS if event else Count.DROPPED_RECORDS
+        with self._lock:
+            for key in (total, (reason, source)):
+                self._counts[key] = self._counts.get(key, 0) + n
+
+    def value(self, key: Key) -> int:
+        """Return one count."""
+        with self._lock:
+            return self._counts.get(key, 0)
+
+    def snapshot(self) -> Mapping[Key, int]:
+        """Return all counts as they are now; a key that is missing is 0."""
+        with self._lock:
+            return dict(self._counts)

@@ -1,0 +1,1 @@
+"""The ingest server that takes what the recorder sends, and its store."""

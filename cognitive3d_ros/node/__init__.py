@@ -1,0 +1,1 @@
+"""The live door: the ROS 2 lifecycle node."""

@@ -1,0 +1,1 @@
+"""The session: pose timeline, events, properties, health; start, end, recovery."""

@@ -1,0 +1,1 @@
+"""The crash-safe disk spool between the recorder and the uploader."""

@@ -1,0 +1,1 @@
+"""Delivery of parts to the platform or to a gateway of one's own."""

@@ -1,0 +1,1 @@
+"""Bytes: JSON bodies, Cap'n Proto parts, the frame around a part."""
