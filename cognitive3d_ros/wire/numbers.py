@@ -1,0 +1,40 @@
+"""Numbers as they stand in JSON bodies: five decimals, half to even, shortest form, no exponent, no −0.
+
+Source: data format, Timestamps and Coordinates and units (five decimal places).
+"""
+
+from __future__ import annotations
+
+_NS_PER_TICK = 10_000  # five decimals of a second
+_TICKS_PER_S = 100_000
+
+
+def number(value: float) -> str:
+    """Return a finite number with at most five decimals; ``repr`` would bring exponents."""
+    text = f'{value:.5f}'.rstrip('0').rstrip('.')
+    return '0' if text == '-0' else text
+
+
+def vector(values: tuple[float, ...]) -> str:
+    """Return finite numbers as a JSON list."""
+    return '[' + ','.join(map(number, values)) + ']'
+
+
+def seconds(time_ns: int) -> str:
+    """Return nanoseconds as seconds with at most five decimals, exactly.
+
+    A float holds epoch seconds only to 2e-7, so the rounding is done on the integer.
+    """
+    ticks, rest = divmod(time_ns, _NS_PER_TICK)
+    if rest > _NS_PER_TICK // 2 or (rest == _NS_PER_TICK // 2 and ticks & 1):
+        ticks += 1
+    if ticks < 0:
+        return '-' + seconds(-ticks * _NS_PER_TICK)
+    whole, decimals = divmod(ticks, _TICKS_PER_S)
+    return f'{whole}.{decimals:05d}'.rstrip('0').rstrip('.') if decimals else str(whole)
+
+
+def rounded(value: float) -> int | float:
+    """Return a property's number: five decimals, and an integer where that is whole."""
+    result = round(value, 5)
+    return int(result) if result == int(result) else result
