@@ -1,0 +1,400 @@
+"""The recorder: sessions, one after another, on one spool.
+
+Both doors drive it alike: the live node with the robot's clocks and tf, the offline door with those of a bag.
+It reads the clocks itself, when it is called; its methods may be called from any thread. They touch memory
+only, but for the start and the end of a session and :meth:`Recorder.flush`.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from cognitive3d_ros import __version__
+from cognitive3d_ros.clock import NS_PER_S, Arrival, Clocks, Reading, SessionClock, not_usable
+from cognitive3d_ros.counters import Count, Drop, Ledger, Level, UploadBlocked
+from cognitive3d_ros.errors import SessionError, SpoolError
+from cognitive3d_ros.log import Complaints, Log
+from cognitive3d_ros.parameters import Config
+from cognitive3d_ros.recording.properties import (
+    MAX_JSON_BYTES,
+    MAX_TEXT_CHARS,
+    Host,
+    check_properties,
+    parse_properties,
+    session_properties,
+)
+from cognitive3d_ros.recording.session import Baseline, Session
+from cognitive3d_ros.spool import SessionSpool, Spool
+from cognitive3d_ros.tf import TransformSource
+from cognitive3d_ros.wire import bodies
+from cognitive3d_ros.wire.bodies import PropertyValue
+from cognitive3d_ros.wire.identity import SessionIdentity
+from cognitive3d_ros.wire.numbers import rounded
+
+__all__ = ['Host', 'Recorder', 'Status']
+
+_IDLE_NS = NS_PER_S // 2  # how often an idle recorder looks at its clocks
+_JUMP_NS = 50_000_000  # a ROS clock that goes back by more has jumped
+_WARN_OFFSET_NS = 5 * NS_PER_S
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What the recorder is doing."""
+
+    session_id: str
+    session_s: float
+    pose_samples: int
+    events: int
+    reference_frame: str
+    error: str
+
+
+class Recorder:
+    """Records sessions to a spool; see the module.
+
+    ``live`` is false for the offline door, whose session ids follow the recording's own clock.
+    ``upload_blocked`` tells what holds the uploads up, for the health series.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        spool: Spool,
+        clocks: Clocks,
+        transforms: TransformSource,
+        ledger: Ledger,
+        host: Host,
+        log: Log,
+        live: bool = True,
+        upload_blocked: Callable[[], UploadBlocked] = lambda: UploadBlocked.DRAINING,
+    ) -> None:
+        self._config = config
+        self._spool = spool
+        self._clocks = clocks
+        self._transforms = transforms
+        self._ledger = ledger
+        self._host = host
+        self._log = log
+        self._live = live
+        self._upload_blocked = upload_blocked
+        self._complaints = Complaints(log, lambda: clocks.read().mono_ns)
+        self._lock = threading.RLock()
+        self._session: Session | None = None
+        self._last_reading: Reading | None = None
+        self._between = ledger.snapshot()  # as the session before ended
+        self._error = ''
+
+    # Sessions
+
+    @property
+    def session_id(self) -> str | None:
+        """The id of the active session."""
+        session = self._session
+        return None if session is None else session.identity.session_id
+
+    def start_session(
+        self, name: str = '', participant_id: str = '', properties_json: str = ''
+    ) -> str:
+        """Start a session and return its id; one that is active ends first (``newSession``).
+
+        Raises SessionError, and changes nothing, where the properties or the clock will not do. The
+        session's properties and its first event are on disk when this returns.
+        """
+        try:
+            user = parse_properties(properties_json)
+        except ValueError as error:
+            raise SessionError(f'properties_json: {error}') from None
+        for what, text in (('name', name), ('participant_id', participant_id)):
+            if len(text) > MAX_TEXT_CHARS:
+                raise SessionError(
+                    f'{what} has {len(text)} characters: at most {MAX_TEXT_CHARS} are taken'
+                )
+        with self._lock:
+            reason = self.not_ready()
+            if reason:
+                raise SessionError(reason)
+            if self._session is not None:
+                self.end_session('newSession')
+            return self._start(name, participant_id, user)
+
+    def not_ready(self) -> str | None:
+        """Say why no session could start now, or None."""
+        return not_usable(
+            self._clocks.read(), live=self._live, use_sim_time=self._config.use_sim_time
+        )
+
+    def _start(self, name: str, participant_id: str, user: Mapping[str, PropertyValue]) -> str:
+        config = self._config
+        reading = self._clocks.read()
+        # Offline, ids follow the recording's clock: what other sessions the spool has issued is no matter.
+        last_second = self._spool.last_second if self._live else None
+        clock = SessionClock(
+            reading, last_second=last_second, sim_time_on_wire=config.sim_time_on_wire
+        )
+        identity = SessionIdentity(
+            session_id=f'{clock.second}_{config.device_id}',
+            device_id=config.device_id,
+            scene_id=config.scene_id,
+            scene_version=config.scene_version,
+            sdk_version=__version__,
+            start_ns=clock.start_ns,
+            interval_s=1.0 / config.sample_rate_hz,
+        )
+        if clock.offset_ns > _WARN_OFFSET_NS:
+            self._log.warning(
+                f'session {identity.session_id} starts {clock.offset_ns / NS_PER_S:.1f} s ahead of '
+                'the wall clock, so that its id is later than the last one this spool issued'
+            )
+        try:
+            if self._live:
+                self._spool.issue_second(clock.second)
+            spool = self._spool.start(identity, bodies.assemble)
+        except (SpoolError, OSError) as error:
+            raise SessionError(f'the session cannot be stored: {error}') from error
+        session = Session(
+            config,
+            identity=identity,
+            clock=clock,
+            spool=spool,
+            transforms=self._transforms,
+            ledger=self._ledger,
+            baseline=Baseline(self._ledger.snapshot(), self._between),
+            levels=self._levels,
+            log=self._log,
+            live=self._live,
+        )
+        properties = session_properties(
+            config,
+            self._host,
+            identity,
+            name=name,
+            participant_id=participant_id,
+            offset_ns=clock.offset_ns,
+            user=user,
+        )
+        session.start(properties, clock.arrive(reading))
+        self._session = session
+        spool.flush()
+        self._log.info(f'session {identity.session_id} started')
+        return identity.session_id
+
+    def end_session(self, reason: str) -> str:
+        """End the active session and return its id; ``c3d.sessionEnd`` is on disk when this returns.
+
+        Raises SessionError where none is active.
+        """
+        with self._lock:
+            session = self._session
+            if session is None:
+                raise SessionError('no session is active')
+            arrival = self._arrive(session)
+            session.end(reason, arrival)
+            self._session = None
+            self._between = self._ledger.snapshot()
+        error = session.spool.error
+        if error:
+            self._log.error(
+                f'session {session.identity.session_id} could not be ended on disk: {error}; it is '
+                'closed when the spool is next opened'
+            )
+        self._log.info(
+            f'session {session.identity.session_id} ended ({reason}): '
+            f'{arrival.session_ns / NS_PER_S:.1f} s, {session.pose_samples} pose samples, '
+            f'{session.events} events'
+        )
+        return session.identity.session_id
+
+    def recover(self) -> list[str]:
+        """Close the sessions that have no end, as ``abnormalEnd``; return their ids.
+
+        Source: data format, Sessions. The end lies at the latest durable record, at the last stored
+        pose sample's position.
+        """
+        closed = []
+        for session_id in self._spool.unended():
+            try:
+                self._recover(self._spool.resume(session_id, bodies.assemble))
+            except (SpoolError, OSError) as error:
+                self._log.error(f'session {session_id} cannot be closed: {error}')
+                continue
+            closed.append(session_id)
+        if closed:
+            self._log.warning(
+                f'closed {len(closed)} session(s) that had not ended: {", ".join(closed)}'
+            )
+        return closed
+
+    def _recover(self, spool: SessionSpool) -> None:
+        identity = spool.identity
+        end_ns = max(spool.latest_ns, identity.start_ns)
+        properties: dict[str, PropertyValue] = {
+            'Reason': 'abnormalEnd',
+            'sessionlength': rounded((end_ns - identity.start_ns) / NS_PER_S),
+            'c3d.recovered': True,
+        }
+        point: bodies.Vector3 = (0.0, 0.0, 0.0)
+        try:
+            x, y, z = map(float, json.loads(spool.context)['p'])
+            point = (x, y, z)
+        except (ValueError, KeyError, TypeError):
+            properties['c3d.position_unknown'] = True
+        entry = bodies.event_entry('c3d.sessionEnd', end_ns, point, properties)
+        at_ns = end_ns - identity.start_ns
+        spool.append('events', 'events', entry, time_ns=end_ns, at_ns=at_ns)
+        spool.finish()
+
+    # What is recorded
+
+    def poll(self) -> int:
+        """Take what is due: pose ticks, what waited for tf, health, jumps of the clocks.
+
+        Returns in how many nanoseconds it wants to be called again at the latest.
+        """
+        with self._lock:
+            session = self._session
+            if session is None:
+                self._watch(self._clocks.read())
+                return _IDLE_NS
+            arrival = self._arrive(session)
+            session.take_ticks(arrival)
+            session.resolve(arrival)
+            session.health(arrival)
+            return min(session.due_in_ns(arrival), _IDLE_NS)
+
+    def event(
+        self, name: str, properties: Mapping[str, object] | str = '', stamp_ns: int = 0
+    ) -> bool:
+        """Record a user's event; False where it is refused, which is counted and warned about.
+
+        ``properties`` is a mapping, or a JSON object as text; ``stamp_ns`` a ROS time, 0 for now. While
+        no session is active nothing is recorded.
+        """
+        with self._lock:
+            session = self._session
+            if session is None:
+                return False
+            arrival = self._arrive(session)
+            try:
+                if name.startswith('c3d.'):
+                    return self._refuse(
+                        Drop.RESERVED_NAME, f'event {name!r}: names in c3d. are ours'
+                    )
+                if not name:
+                    return self._refuse(Drop.BAD_EVENT, 'an event without a name')
+                if isinstance(properties, str):
+                    checked = parse_properties(properties)
+                else:
+                    checked = check_properties(properties)
+            except ValueError as error:
+                return self._refuse(Drop.BAD_EVENT, f'event {name[:80]!r}: {error}')
+            if len(name) > MAX_TEXT_CHARS:
+                return self._refuse(Drop.BAD_EVENT, f'event {name[:80]!r}…: the name is too long')
+            session.event(name, checked, arrival, stamp_ns)
+            return True
+
+    def event_json(self, text: str) -> bool:
+        """Record a user's event given as JSON: ``{"name": …, "properties": {…}, "stamp": seconds?}``."""
+        if self._session is None:
+            return False
+        try:
+            if len(text) > MAX_JSON_BYTES:
+                raise ValueError(f'{len(text)} characters: at most {MAX_JSON_BYTES} are taken')
+            event = json.loads(text)
+            if not isinstance(event, dict):
+                raise ValueError(f'a JSON object is wanted, not {type(event).__name__}')
+            name = event.get('name')
+            if not isinstance(name, str):
+                raise ValueError('"name" is missing or no text')
+            stamp = event.get('stamp') or 0
+            if isinstance(stamp, bool) or not isinstance(stamp, (int, float)):
+                raise ValueError(f'"stamp" is {stamp!r}: seconds are wanted')
+            if not 0 <= stamp < 1e10:
+                raise ValueError(f'"stamp" is {stamp!r}: no time in seconds')
+        except (ValueError, RecursionError) as error:
+            return self._refuse(Drop.BAD_EVENT, f'events_json: {error}')
+        return self.event(name, event.get('properties') or {}, round(stamp * NS_PER_S))
+
+    def set_properties(self, properties: Mapping[str, PropertyValue]) -> None:
+        """Add to the active session's properties what has become known."""
+        with self._lock:
+            if self._session is not None:
+                self._session.set_properties(properties, self._arrive(self._session))
+
+    def flush(self) -> None:
+        """Make durable what has been recorded: called once every ``spool.flush_s``."""
+        session = self._session
+        if session is None:
+            return
+        session.spool.flush()
+        error = session.spool.error
+        if error and error != self._error:
+            self._complaints.warn('disk', f'the spool cannot be written: {error}')
+        self._error = error
+
+    def status(self) -> Status:
+        """Return what the recorder is doing."""
+        with self._lock:
+            session = self._session
+            if session is None:
+                return Status('', 0.0, 0, 0, '', self._error)
+            arrival = self._arrive(session)
+            return Status(
+                session.identity.session_id,
+                arrival.session_ns / NS_PER_S,
+                session.pose_samples,
+                session.events,
+                session.frame or '',
+                self._error,
+            )
+
+    def _refuse(self, reason: Drop, text: str) -> bool:
+        self._ledger.drop(reason, 'events', event=True)
+        self._complaints.warn(reason.value, f'{text}; the event is dropped')
+        return False
+
+    # Clocks
+
+    def clock_jumped(self) -> None:
+        """Follow a jump of the ROS clock: what waits is recorded, then tf is cleared."""
+        with self._lock:
+            if self._session is not None:
+                self._arrive(self._session)
+            else:
+                self._watch(self._clocks.read())
+
+    def _arrive(self, session: Session) -> Arrival:
+        reading = self._clocks.read()
+        arrival = session.clock.arrive(reading)
+        jumped = self._watch(reading, session, arrival)
+        if arrival.step_ns:
+            session.clock_stepped(arrival)
+        elif jumped and self._config.use_sim_time:
+            self._ledger.count(Count.CLOCK_RESETS)
+        return arrival
+
+    def _watch(
+        self, reading: Reading, session: Session | None = None, arrival: Arrival | None = None
+    ) -> bool:
+        """Clear tf where the ROS clock went back; without use_sim_time that is the wall clock."""
+        last, self._last_reading = self._last_reading, reading
+        if last is None or last.ros_ns - reading.ros_ns <= _JUMP_NS:
+            return False
+        if session is not None and arrival is not None:
+            session.tf_cleared(arrival)
+        self._transforms.clear()
+        return True
+
+    def _levels(self) -> Mapping[Level, float]:
+        usage = self._spool.usage()
+        return {
+            Level.SPOOL_BYTES: usage.bytes,
+            Level.SPOOL_PARTS: usage.parts,
+            Level.SPOOL_OLDEST_S: usage.oldest_s,
+            Level.DISK_FREE_BYTES: usage.free_bytes,
+            Level.UPLOAD_BLOCKED: int(self._upload_blocked()),
+        }

@@ -1,0 +1,389 @@
+"""One active session: what it records, from ``c3d.sessionStart`` to ``c3d.sessionEnd``.
+
+It turns values and times into stream entries and hands them to the spool. Every method runs under the
+recorder's lock and touches memory only, but for :meth:`Session.end`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from cognitive3d_ros.clock import NS_PER_S, Arrival, Placed, SessionClock
+from cognitive3d_ros.conventions import OPTICAL_FORWARD_Z, Convention, resolve_gaze_convention
+from cognitive3d_ros.counters import BETWEEN_SESSIONS, Count, Key, Ledger, Level
+from cognitive3d_ros.log import Log
+from cognitive3d_ros.parameters import Config
+from cognitive3d_ros.quaternions import about_z, multiply, optical_to_body
+from cognitive3d_ros.recording.poses import (
+    TF_WAIT_NS,
+    FrameChoice,
+    PoseSource,
+    Sample,
+    Skip,
+    Tick,
+)
+from cognitive3d_ros.spool import SessionSpool
+from cognitive3d_ros.tf import Miss, Transform, TransformSource
+from cognitive3d_ros.wire import bodies
+from cognitive3d_ros.wire.bodies import PropertyValue, Vector3
+from cognitive3d_ros.wire.identity import SessionIdentity
+from cognitive3d_ros.wire.numbers import rounded, vector
+
+HEALTH_NS = 5 * NS_PER_S
+RETRY_NS = 10_000_000  # how soon a record that waits for tf is tried again
+_CATCH_UP_NS = NS_PER_S  # ticks missed for longer are skipped, and counted
+_MAX_WAITING = 1_000  # events that may wait for tf at a time
+
+_ORIGIN: Vector3 = (0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """An event that waits for the robot's position at its time."""
+
+    name: str
+    properties: Mapping[str, PropertyValue]
+    wire_ns: int
+    ros_ns: int
+    deadline_mono_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What the ledger held when counting for a session began."""
+
+    session: Mapping[Key, int]
+    between: Mapping[Key, int]
+
+    def since(self, now: Mapping[Key, int], count: Count) -> int:
+        """Return what has been counted since."""
+        base = self.between if count in BETWEEN_SESSIONS else self.session
+        return now.get(count, 0) - base.get(count, 0)
+
+
+class Session:
+    """The state of one session; see the module."""
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        identity: SessionIdentity,
+        clock: SessionClock,
+        spool: SessionSpool,
+        transforms: TransformSource,
+        ledger: Ledger,
+        baseline: Baseline,
+        levels: Callable[[], Mapping[Level, float]],
+        log: Log,
+        live: bool,
+    ) -> None:
+        self.identity = identity
+        self.clock = clock
+        self.spool = spool
+        self.pose_samples = 0
+        self.events = 0
+        self._config = config
+        self._transforms = transforms
+        self._ledger = ledger
+        self._baseline = baseline
+        self._levels = levels
+        self._log = log
+        self._live = live
+        self._convention = Convention(config.pose_convention)
+        self._optical = (
+            bool(config.gaze_frame)
+            and resolve_gaze_convention(config.gaze_frame, config.gaze_frame_convention)
+            == OPTICAL_FORWARD_Z
+        )
+        self._yaw = about_z(config.mesh_yaw_offset_deg)
+        # What the ROS clock read at a tick that is taken late is known where it is a wall clock, or
+        # where session time is ROS time; a simulator's pace against the wall clock is not.
+        self._ticks_backwards = config.sim_time_on_wire or not config.use_sim_time
+        self._tick_index = 0
+        self._next_health_ns = HEALTH_NS
+        self._frames = FrameChoice(config)
+        self._poses = PoseSource(config, transforms)
+        self._ticks: deque[Tick] = deque()
+        self._waiting: deque[_Event] = deque()
+        self._point: Vector3 | None = None  # the robot's last known position, in the scene
+        self._latest_event_ns = clock.start_ns
+        self._properties: dict[str, PropertyValue] = {}
+
+    def start(self, properties: Mapping[str, PropertyValue], arrival: Arrival) -> None:
+        """Record the session's properties and its first event."""
+        self.set_properties(properties, arrival)
+        self._choose_frame(arrival)
+        self._record(self._place('c3d.sessionStart', {}, arrival), arrival, last_chance=True)
+
+    def set_properties(self, properties: Mapping[str, PropertyValue], arrival: Arrival) -> None:
+        """Record session properties: those that are new or have changed."""
+        changed = {
+            key: value
+            for key, value in properties.items()
+            if key not in self._properties
+            or (type(value), value) != (type(self._properties[key]), self._properties[key])
+        }
+        if changed:
+            self._properties |= changed
+            self.spool.append(
+                'gaze',
+                'properties',
+                bodies.properties_entry(changed),
+                time_ns=arrival.wire_ns,
+                at_ns=arrival.session_ns,
+            )
+
+    # The pose timeline
+
+    @property
+    def frame(self) -> str | None:
+        """The reference frame, once it is chosen."""
+        return self._frames.frame
+
+    def _choose_frame(self, arrival: Arrival) -> str | None:
+        known = self._frames.frame
+        if known is not None:
+            return known
+        frame = self._frames.choose(self._transforms, arrival.session_ns)
+        if frame is not None:
+            self.set_properties({'c3d.ros.reference_frame': frame}, arrival)
+            if frame != self._frames.preferred:
+                self._log.warning(
+                    f'session {self.identity.session_id} is recorded in {frame!r}: '
+                    f'tf had no {self._frames.preferred!r} for {self._config.robot_frame!r} within '
+                    f'{self._config.reference_wait_s:g} s'
+                )
+        return frame
+
+    def _tick_ns(self, index: int) -> int:
+        return round(index * NS_PER_S / self._config.sample_rate_hz)
+
+    def take_ticks(self, arrival: Arrival) -> None:
+        """Take the pose ticks that are due, each at its own time however late this call is."""
+        frame = self._choose_frame(arrival)
+        counted = frame is not None or not self._frames.waiting(arrival.session_ns)
+        while (tick_ns := self._tick_ns(self._tick_index)) <= arrival.session_ns:
+            self._tick_index += 1
+            late_ns = arrival.session_ns - tick_ns
+            if not counted:
+                continue
+            if frame is None or (self._live and late_ns > _CATCH_UP_NS):
+                self._ledger.count(Count.POSE_FAILURES)
+                continue
+            if not self._ticks_backwards:
+                late_ns = 0
+            late_mono_ns = 0 if self._config.sim_time_on_wire else late_ns
+            self._ticks.append(
+                Tick(
+                    wire_ns=arrival.wire_ns - late_ns,
+                    ros_ns=arrival.ros_ns - late_ns,
+                    session_ns=tick_ns,
+                    deadline_mono_ns=arrival.mono_ns - late_mono_ns + TF_WAIT_NS,
+                )
+            )
+
+    def resolve(self, arrival: Arrival, *, last_chance: bool = False) -> None:
+        """Record the samples and events that tf has reached, or that have waited long enough."""
+        while self._ticks:
+            tick = self._ticks[0]
+            final = last_chance or arrival.mono_ns >= tick.deadline_mono_ns
+            outcome = self._poses.sample(self._frames.frame or '', tick, last_chance=final)
+            if outcome is None:
+                break
+            self._ticks.popleft()
+            if isinstance(outcome, Sample):
+                self._sample(tick, outcome, arrival)
+            else:
+                self._skip(outcome)
+        while self._waiting:
+            event = self._waiting[0]
+            final = (
+                last_chance
+                or arrival.mono_ns >= event.deadline_mono_ns
+                or len(self._waiting) > _MAX_WAITING
+            )
+            if not self._record(event, arrival, last_chance=final):
+                break
+            self._waiting.popleft()
+
+    def _skip(self, skip: Skip) -> None:
+        self._ledger.count(Count.POSE_FAILURES)
+        if skip is Skip.STALE:
+            self._ledger.count(Count.STALE_POSES)
+        elif skip is Skip.GAZE:
+            self._ledger.count(Count.GAZE_FRAME_FAILURES)
+
+    def _sample(self, tick: Tick, sample: Sample, arrival: Arrival) -> None:
+        gaze = sample.gaze.rotation
+        rotation = self._convention.pose_rotation_tuple(
+            optical_to_body(gaze) if self._optical else gaze
+        )
+        if rotation is None or not _usable(sample.gaze) or not _usable(sample.robot):
+            self._skip(Skip.GAZE if self._config.gaze_frame else Skip.TF)
+            return
+        point = self._convention.position_tuple(sample.robot.translation)
+        position = self._convention.position_tuple(sample.gaze.translation)
+        self._point = point
+        self.pose_samples += 1
+        # Kept by the journal: where a session that never ended is closed.
+        self.spool.context = f'{{"p":{vector(point)}}}'.encode()
+        self.spool.append(
+            'gaze',
+            'pose',
+            bodies.pose_entry(tick.wire_ns, position, rotation),
+            time_ns=tick.wire_ns,
+            at_ns=arrival.session_ns,
+        )
+        if self._config.robot_dynamic_object:
+            self._snapshot(tick, sample.robot, point, arrival)
+
+    def _snapshot(self, tick: Tick, robot: Transform, point: Vector3, arrival: Arrival) -> None:
+        """Record where the robot's Dynamic Object is: the robot frame, turned by the mesh's yaw."""
+        rotation = self._convention.object_rotation_tuple(multiply(robot.rotation, self._yaw))
+        if rotation is None:
+            return
+        config, first = self._config, self.pose_samples == 1
+        entries = [
+            bodies.snapshot_entry(
+                config.robot_object_id, tick.wire_ns, point, rotation, first=first
+            )
+        ]
+        if first:
+            entries.insert(
+                0,
+                bodies.manifest_entry(
+                    config.robot_object_id, config.robot_display_name, config.robot_mesh
+                ),
+            )
+        for entry in entries:
+            self.spool.append(
+                'dynamics', 'pose', entry, time_ns=tick.wire_ns, at_ns=arrival.session_ns
+            )
+
+    # Events
+
+    def event(
+        self,
+        name: str,
+        properties: Mapping[str, PropertyValue],
+        arrival: Arrival,
+        stamp_ns: int = 0,
+    ) -> None:
+        """Record an event at its stamp, or at its arrival; where the robot was, as soon as tf knows."""
+        placed = self.clock.place(arrival, stamp_ns)
+        if stamp_ns and not placed.by_stamp:
+            self._ledger.count(Count.STAMP_FALLBACKS)
+        self._waiting.append(self._place(name, properties, arrival, placed))
+        self.resolve(arrival)
+
+    def _place(
+        self,
+        name: str,
+        properties: Mapping[str, PropertyValue],
+        arrival: Arrival,
+        placed: Placed | None = None,
+    ) -> _Event:
+        wire_ns, ros_ns = (
+            (arrival.wire_ns, arrival.ros_ns)
+            if placed is None
+            else (placed.wire_ns, placed.ros_ns)
+        )
+        # Nothing but a camera or lidar frame precedes sessionStart.
+        wire_ns = max(wire_ns, self.clock.start_ns)
+        return _Event(name, properties, wire_ns, ros_ns, arrival.mono_ns + TF_WAIT_NS)
+
+    def _record(self, event: _Event, arrival: Arrival, *, last_chance: bool) -> bool:
+        """Record an event; False while tf may still reach its time."""
+        point = self._point
+        if self._frames.frame is not None:
+            robot = self._poses.robot_at(self._frames.frame, event.ros_ns)
+            if robot is Miss.FUTURE and not last_chance:
+                return False
+            if isinstance(robot, Transform) and _usable(robot):
+                point = self._convention.position_tuple(robot.translation)
+        properties = dict(event.properties)
+        if point is None:
+            properties['c3d.position_unknown'] = True
+        self.events += 1
+        self._latest_event_ns = max(self._latest_event_ns, event.wire_ns)
+        self.spool.append(
+            'events',
+            'events',
+            bodies.event_entry(event.name, event.wire_ns, point or _ORIGIN, properties),
+            time_ns=event.wire_ns,
+            at_ns=arrival.session_ns,
+        )
+        return True
+
+    # Clock and health
+
+    def clock_stepped(self, arrival: Arrival) -> None:
+        """Record that the source clock stepped back and wire time went on."""
+        self._ledger.count(Count.CLOCK_RESETS)
+        self.event(
+            'c3d.clock_step',
+            {
+                'step_s': rounded(arrival.step_ns / NS_PER_S),
+                'offset_s': rounded(self.clock.offset_ns / NS_PER_S),
+            },
+            arrival,
+        )
+
+    def tf_cleared(self, arrival: Arrival) -> None:
+        """Record what waits with what tf knows now: it is about to forget it."""
+        self.resolve(arrival, last_chance=True)
+        self._poses.clock_jumped()
+
+    def health(self, arrival: Arrival) -> None:
+        """Record the health series where they are due: every 5 s of session time."""
+        if arrival.session_ns >= self._next_health_ns:
+            self._next_health_ns = (arrival.session_ns // HEALTH_NS + 1) * HEALTH_NS
+            self._health(arrival)
+
+    def _health(self, arrival: Arrival) -> None:
+        now = self._ledger.snapshot()
+        values: dict[str, float] = {
+            count.value: self._baseline.since(now, count) for count in Count
+        }
+        values |= {level.value: value for level, value in self._levels().items()}
+        for name, value in values.items():
+            self.spool.append(
+                'sensors',
+                'series',
+                bodies.sample_entry(name, arrival.wire_ns, value),
+                time_ns=arrival.wire_ns,
+                at_ns=arrival.session_ns,
+            )
+
+    def due_in_ns(self, arrival: Arrival) -> int:
+        """Return how long this session can be left alone, in session time."""
+        next_ns = min(self._tick_ns(self._tick_index), self._next_health_ns)
+        due_ns = max(0, next_ns - arrival.session_ns)
+        return min(due_ns, RETRY_NS) if self._ticks or self._waiting else due_ns
+
+    # The end
+
+    def end(self, reason: str, arrival: Arrival) -> None:
+        """Record what still waits, the last health and ``c3d.sessionEnd``, durably."""
+        self.take_ticks(arrival)
+        self.resolve(arrival, last_chance=True)
+        self._health(arrival)
+        wire_ns = max(arrival.wire_ns, self._latest_event_ns)
+        length_s = rounded((wire_ns - self.clock.start_ns) / NS_PER_S)
+        event = _Event(
+            'c3d.sessionEnd',
+            {'Reason': reason, 'sessionlength': length_s},
+            wire_ns,
+            arrival.ros_ns,
+            arrival.mono_ns,
+        )
+        self._record(event, arrival, last_chance=True)
+        self.spool.finish()
+
+
+def _usable(transform: Transform) -> bool:
+    """Say whether a transform is made of finite numbers of a size that a float32 holds."""
+    return all(-3e38 < value < 3e38 for value in transform.translation)
