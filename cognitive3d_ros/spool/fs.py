@@ -1,0 +1,157 @@
+"""The disk: the only module that opens, renames or syncs files that must survive.
+
+:class:`Fs` is a handful of system calls, so that a test can put one in its place that fails, writes
+short or loses power at any of them. Everything raises OSError and nothing else.
+
+What survives a power cut: the content of a file that was synced, under a name whose folder was synced
+after it got the name. Nothing else does, in any order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Entry(NamedTuple):
+    """One name in a folder; ``kind`` is ``file``, ``folder`` or ``other`` (links are not followed)."""
+
+    name: str
+    kind: str
+    size_bytes: int
+
+
+class Fs:
+    """The real disk."""
+
+    def make_folder(self, path: Path) -> None:
+        """Make one folder; its parent must exist."""
+        path.mkdir(mode=0o755)
+
+    def remove_folder(self, path: Path) -> None:
+        """Remove an empty folder."""
+        path.rmdir()
+
+    def scan(self, path: Path) -> Iterator[Entry]:
+        """Give what lies in a folder, in no order. Names that vanish meanwhile are left out."""
+        with os.scandir(path) as entries:
+            for entry in entries:
+                with contextlib.suppress(FileNotFoundError):
+                    if entry.is_file(follow_symlinks=False):
+                        yield Entry(entry.name, 'file', entry.stat(follow_symlinks=False).st_size)
+                    else:
+                        folder = entry.is_dir(follow_symlinks=False)
+                        yield Entry(entry.name, 'folder' if folder else 'other', 0)
+
+    def read(self, path: Path) -> bytes:
+        """Return a file's content."""
+        return path.read_bytes()
+
+    def age_s(self, path: Path, now_s: float) -> float:
+        """Return how long before ``now_s`` (epoch) a file was last written."""
+        return now_s - path.stat().st_mtime
+
+    def create(self, path: Path) -> int:
+        """Open an empty file for writing, in the place of one that had the name."""
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+
+    def open(self, path: Path) -> int:
+        """Open a file that is there, to write at its end."""
+        return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+
+    def write(self, fd: int, data: bytes | memoryview) -> int:
+        """Write at the end of what was written; return how much was taken, maybe not all."""
+        return os.write(fd, data)
+
+    def start_writeback(self, fd: int) -> None:
+        """Ask the kernel to begin writing out now; returns at once. A hint, so it never fails."""
+        with contextlib.suppress(OSError):
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+
+    def sync(self, fd: int) -> None:
+        """Return when what was written is on the disk."""
+        os.fdatasync(fd)
+
+    def close(self, fd: int) -> None:
+        """Close a file."""
+        os.close(fd)
+
+    def rename(self, old: Path, new: Path) -> None:
+        """Give a file another name, in one step, in the place of one that had it."""
+        old.rename(new)
+
+    def remove(self, path: Path) -> None:
+        """Remove a file."""
+        path.unlink()
+
+    def sync_folder(self, path: Path) -> None:
+        """Return when the names in a folder are on the disk."""
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # some network file systems cannot, and need not
+                raise
+        finally:
+            os.close(fd)
+
+    def free_bytes(self, path: Path) -> int:
+        """Return what an ordinary user may still write to the file system."""
+        stat = os.statvfs(path)
+        return stat.f_bavail * stat.f_frsize
+
+    def lock(self, path: Path, text: str) -> int | str:
+        """Take the lock file; return its descriptor, or what the process that has it wrote there.
+
+        The lock is the kernel's (flock), so that it ends with its process; the text is a hint for people.
+        """
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            try:
+                return os.read(fd, 100).decode(errors='replace').strip()
+            finally:
+                os.close(fd)
+        except OSError:
+            os.close(fd)
+            raise
+        with contextlib.suppress(OSError):  # a full disk: the lock holds without its hint
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, text.encode(), 0)
+        return fd
+
+
+REAL_FS = Fs()
+
+
+def write_all(fs: Fs, fd: int, data: bytes | memoryview) -> None:
+    """Write all of ``data``, in as many calls as it takes."""
+    taken = fs.write(fd, data)
+    while taken < len(data):
+        data = memoryview(data)[taken:]
+        taken = fs.write(fd, data)
+        if taken == 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def replace_file(fs: Fs, path: Path, data: bytes) -> int:
+    """Put ``data`` durably in the place of a file, whole or not at all; return its open descriptor."""
+    temporary = path.with_name(path.name + '.tmp')
+    fd = fs.create(temporary)
+    try:
+        write_all(fs, fd, data)
+        fs.sync(fd)
+        fs.rename(temporary, path)
+        fs.sync_folder(path.parent)
+    except OSError:
+        fs.close(fd)
+        with contextlib.suppress(OSError):
+            fs.remove(temporary)
+        raise
+    return fd
