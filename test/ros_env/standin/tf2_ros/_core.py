@@ -15,7 +15,7 @@ _TEXT = (c_char_p, c_int)
 _OUT = (POINTER(c_double), POINTER(c_int64))
 
 
-class TransformException(Exception):
+class TransformException(Exception):  # noqa: N818 (the name on a robot)
     """Base of all errors of tf2."""
 
 

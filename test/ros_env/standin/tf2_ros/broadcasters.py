@@ -18,7 +18,7 @@ class TransformBroadcaster:
             TFMessage, '/tf', QoSProfile(depth=100) if qos is None else qos
         )
 
-    def sendTransform(self, transform: Transforms) -> None:  # noqa: N802 (the name on a robot)
+    def sendTransform(self, transform: Transforms) -> None:
         """Publish one transform, or several in one message."""
         self.pub_tf.publish(TFMessage(transforms=_listed(transform)))
 
@@ -32,7 +32,7 @@ class StaticTransformBroadcaster:
         self.pub_tf = node.create_publisher(TFMessage, '/tf_static', qos)
         self._sent: dict[str, TransformStamped] = {}
 
-    def sendTransform(self, transform: Transforms) -> None:  # noqa: N802 (the name on a robot)
+    def sendTransform(self, transform: Transforms) -> None:
         """Add one transform or several, and publish all."""
         self._sent.update({each.child_frame_id: each for each in _listed(transform)})
         self.pub_tf.publish(TFMessage(transforms=list(self._sent.values())))

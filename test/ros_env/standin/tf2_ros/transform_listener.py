@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from threading import Thread
 
 from rclpy.callback_groups import ReentrantCallbackGroup
@@ -67,7 +68,5 @@ class TransformListener:
             self.buffer.set_transform_static(transform, _AUTHORITY)
 
     def _spin(self) -> None:
-        try:
+        with contextlib.suppress(ExternalShutdownException):
             self.executor.spin()
-        except ExternalShutdownException:
-            pass  # rclpy was shut down: there is nothing left to hear
