@@ -6,7 +6,7 @@ Source: data format, Session properties. The SDK's own come first, the user's st
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from cognitive3d_ros.clock import NS_PER_S
@@ -87,10 +87,12 @@ def session_properties(
     participant_id: str,
     offset_ns: int,
     user: Mapping[str, PropertyValue],
+    resolve: Callable[[str], str],
 ) -> dict[str, PropertyValue]:
     """Return all properties that are known when a session starts.
 
-    ``name``, ``participant_id`` and ``user`` are what ~/start_session was given. A
+    ``name``, ``participant_id`` and ``user`` are what ~/start_session was given, ``resolve`` gives a
+    topic its full name. A
     ``c3d.participant.id`` among the user's properties stands where no participant_id was given.
     """
     properties: dict[str, PropertyValue] = {
@@ -126,7 +128,7 @@ def session_properties(
         properties['c3d.ros.gaze_frame_convention'] = resolve_gaze_convention(
             config.gaze_frame, config.gaze_frame_convention
         )
-    properties |= _sensor_properties(config)
+    properties |= _stream_properties(config, resolve)
     properties |= dict(config.session_properties)
     properties |= user
     if participant_id:
@@ -134,23 +136,25 @@ def session_properties(
     return properties
 
 
-def _sensor_properties(config: Config) -> dict[str, PropertyValue]:
-    """Return what the configuration says of cameras and lidars; the doors add what they find out."""
+def _stream_properties(config: Config, resolve: Callable[[str], str]) -> dict[str, PropertyValue]:
+    """Return what the configuration says of topics, cameras and lidars; the doors add what they find out."""
     properties: dict[str, PropertyValue] = {}
-    if config.cameras:
-        properties['c3d.ros.cameras'] = ','.join(camera.name for camera in config.cameras)
+    for kind, members in (
+        ('camera', config.cameras),
+        ('lidar', config.lidars),
+        ('topic', config.topics),
+    ):
+        if members:
+            properties[f'c3d.ros.{kind}s'] = ','.join(member.name for member in members)
+        for member in members:
+            properties[f'c3d.ros.{kind}.{member.name}.topic'] = resolve(member.topic)
+            properties[f'c3d.ros.{kind}.{member.name}.rate_hz'] = rounded(member.rate_hz)
     for camera in config.cameras:
         prefix = f'c3d.ros.camera.{camera.name}'
-        properties[f'{prefix}.topic'] = camera.topic
-        properties[f'{prefix}.rate_hz'] = rounded(camera.rate_hz)
         properties[f'{prefix}.jpeg_quality'] = camera.jpeg_quality
         properties[f'{prefix}.max_width'] = camera.max_width
-    if config.lidars:
-        properties['c3d.ros.lidars'] = ','.join(lidar.name for lidar in config.lidars)
     for lidar in config.lidars:
         prefix = f'c3d.ros.lidar.{lidar.name}'
-        properties[f'{prefix}.topic'] = lidar.topic
-        properties[f'{prefix}.rate_hz'] = rounded(lidar.rate_hz)
         properties[f'{prefix}.laserscan.intensities'] = lidar.laserscan_intensities
         properties[f'{prefix}.pointcloud.position'] = lidar.pointcloud_position
         properties[f'{prefix}.pointcloud.color'] = lidar.pointcloud_color

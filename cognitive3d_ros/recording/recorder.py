@@ -57,6 +57,7 @@ class Recorder:
     """Records sessions to a spool; see the module.
 
     ``live`` is false for the offline door, whose session ids follow the recording's own clock.
+    ``resolve`` gives a topic of the configuration its full name.
     ``upload_blocked`` tells what holds the uploads up, for the health series.
     """
 
@@ -71,6 +72,7 @@ class Recorder:
         host: Host,
         log: Log,
         live: bool = True,
+        resolve: Callable[[str], str] = lambda topic: topic,
         upload_blocked: Callable[[], UploadBlocked] = lambda: UploadBlocked.DRAINING,
     ) -> None:
         self._config = config
@@ -81,6 +83,7 @@ class Recorder:
         self._host = host
         self._log = log
         self._live = live
+        self._resolve = resolve
         self._upload_blocked = upload_blocked
         self._complaints = Complaints(log, lambda: clocks.read().mono_ns)
         self._lock = threading.RLock()
@@ -176,10 +179,14 @@ class Recorder:
             participant_id=participant_id,
             offset_ns=clock.offset_ns,
             user=user,
+            resolve=self._resolve,
         )
         session.start(properties, clock.arrive(reading))
+        if not spool.flush():
+            # It would only be in memory: better no session than one that is lost in silence.
+            spool.finish()
+            raise SessionError(f'the session cannot be stored: {spool.error}')
         self._session = session
-        spool.flush()
         self._log.info(f'session {identity.session_id} started')
         return identity.session_id
 
@@ -216,7 +223,7 @@ class Recorder:
         pose sample's position.
         """
         closed = []
-        for session_id in self._spool.unended():
+        for session_id in [identity.session_id for identity in self._spool.unended()]:
             try:
                 self._recover(self._spool.resume(session_id, bodies.assemble))
             except (SpoolError, OSError) as error:
@@ -327,11 +334,13 @@ class Recorder:
 
     def flush(self) -> None:
         """Make durable what has been recorded: called once every ``spool.flush_s``."""
-        session = self._session
-        if session is None:
-            return
-        session.spool.flush()
-        error = session.spool.error
+        with self._lock:
+            session = self._session
+            if session is None:
+                return
+            at_ns = self._arrive(session).session_ns
+        session.spool.flush(at_ns)
+        error = session.spool.error or ''
         if error and error != self._error:
             self._complaints.warn('disk', f'the spool cannot be written: {error}')
         self._error = error
@@ -392,7 +401,7 @@ class Recorder:
     def _levels(self) -> Mapping[Level, float]:
         usage = self._spool.usage()
         return {
-            Level.SPOOL_BYTES: usage.bytes,
+            Level.SPOOL_BYTES: usage.size_bytes,
             Level.SPOOL_PARTS: usage.parts,
             Level.SPOOL_OLDEST_S: usage.oldest_s,
             Level.DISK_FREE_BYTES: usage.free_bytes,

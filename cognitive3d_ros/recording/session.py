@@ -228,14 +228,14 @@ class Session:
         position = self._convention.position_tuple(sample.gaze.translation)
         self._point = point
         self.pose_samples += 1
-        # Kept by the journal: where a session that never ended is closed.
-        self.spool.context = f'{{"p":{vector(point)}}}'.encode()
         self.spool.append(
             'gaze',
             'pose',
             bodies.pose_entry(tick.wire_ns, position, rotation),
             time_ns=tick.wire_ns,
             at_ns=arrival.session_ns,
+            # Kept by the journal: where a session that never ended is closed.
+            context=f'{{"p":{vector(point)}}}'.encode(),
         )
         if self._config.robot_dynamic_object:
             self._snapshot(tick, sample.robot, point, arrival)
