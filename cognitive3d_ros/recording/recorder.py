@@ -49,6 +49,7 @@ class Status:
     session_s: float
     pose_samples: int
     events: int
+    dropped_records: int
     reference_frame: str
     error: str
 
@@ -350,13 +351,14 @@ class Recorder:
         with self._lock:
             session = self._session
             if session is None:
-                return Status('', 0.0, 0, 0, '', self._error)
+                return Status('', 0.0, 0, 0, 0, '', self._error)
             arrival = self._arrive(session)
             return Status(
                 session.identity.session_id,
                 arrival.session_ns / NS_PER_S,
                 session.pose_samples,
                 session.events,
+                session.dropped_records,
                 session.frame or '',
                 self._error,
             )

@@ -136,6 +136,11 @@ class Session:
                 at_ns=arrival.session_ns,
             )
 
+    @property
+    def dropped_records(self) -> int:
+        """What this session was to record and did not."""
+        return self._baseline.since(self._ledger.snapshot(), Count.DROPPED_RECORDS)
+
     # The pose timeline
 
     @property

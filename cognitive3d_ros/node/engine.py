@@ -1,0 +1,227 @@
+"""What runs from configure to cleanup, and is no ROS: spool, recorder, uploader, and their threads."""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+from collections.abc import Callable
+
+from cognitive3d_ros.clock import NS_PER_S, Clocks
+from cognitive3d_ros.counters import Ledger
+from cognitive3d_ros.errors import SessionError
+from cognitive3d_ros.log import Complaints, Log
+from cognitive3d_ros.parameters import Config
+from cognitive3d_ros.recording.properties import Host
+from cognitive3d_ros.recording.recorder import Recorder
+from cognitive3d_ros.spool.spool import Spool, SpoolLimits
+from cognitive3d_ros.tf import TransformSource
+from cognitive3d_ros.upload.keys import ApplicationKey
+from cognitive3d_ros.upload.transport import RequestsTransport
+from cognitive3d_ros.upload.uploader import Uploader
+
+_RETRY_START_S = 0.5  # how often a session that could not start yet is tried again
+_MIN_SIM_WAIT_S = (
+    0.01  # a simulated clock may stand still: never poll faster than this for its sake
+)
+_REST_S = 1.0  # after a fault in one of the threads
+
+
+class Alarm:
+    """A wait that another thread can end early.
+
+    It sleeps on the monotonic clock; the locks of Python 3.10 sleep on the wall clock, and would sleep an
+    hour when that is set back by one.
+    """
+
+    def __init__(self) -> None:
+        self._fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+
+    def ring(self) -> None:
+        """End the wait that is going on, or the next one."""
+        os.eventfd_write(self._fd, 1)
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait until :meth:`ring`, for ``timeout_s`` at most."""
+        if select.select((self._fd,), (), (), timeout_s)[0]:
+            os.eventfd_read(self._fd)
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        os.close(self._fd)
+
+
+class Engine:
+    """One configured recorder.
+
+    The pose thread polls the recorder when that asks for it, the writer thread flushes it every
+    ``spool.flush_s``, the uploader has a thread of its own. Methods may be called from any thread.
+    """
+
+    recorder: Recorder
+    uploader: Uploader
+
+    def __init__(
+        self, config: Config, *, clocks: Clocks, transforms: TransformSource, host: Host, log: Log
+    ) -> None:
+        """Open the spool, close the sessions that never ended, and start the threads.
+
+        Raises SpoolError; nothing is left open then.
+        """
+        self.config = config
+        self.ledger = Ledger()
+        self._log, self._complaints = log, Complaints(log)
+        self._lock = threading.Lock()  # of starting and ending sessions
+        self._wanted = False  # a session is to start as soon as the clock allows
+        self._not_ready = ''
+        self._stopping = False
+        spool = config.spool
+        limits = SpoolLimits(spool.max_bytes, spool.min_free_bytes)
+        self.spool = Spool.open(spool.dir, ledger=self.ledger, limits=limits, log=log.warning)
+        try:
+            self._begin(clocks, transforms, host)
+        except BaseException:
+            self.spool.close()
+            raise
+
+    def _begin(self, clocks: Clocks, transforms: TransformSource, host: Host) -> None:
+        config, log = self.config, self._log
+        spool, upload = config.spool, config.upload
+        free_bytes = self.spool.usage().free_bytes
+        if free_bytes < spool.min_free_bytes:
+            log.error(
+                f'the disk of {spool.dir} has {free_bytes >> 20} MiB left, less than '
+                f'spool.min_free_bytes ({spool.min_free_bytes >> 20} MiB): parts will be dropped'
+            )
+        interrupt = threading.Event()
+        self._transport = RequestsTransport(
+            timeout_s=upload.timeout_s, max_bytes_per_s=upload.max_bytes_per_s, interrupt=interrupt
+        )
+        self.uploader = Uploader(
+            gateway=config.gateway,
+            spool=self.spool,
+            transport=self._transport,
+            key=ApplicationKey(str(config.application_key_file or '')),
+            ledger=self.ledger,
+            log=log,
+            require_ack=upload.require_ack_header,
+            live=lambda: self.recorder.session_id,
+            interrupt=interrupt,
+        )
+        self.recorder = Recorder(
+            config,
+            spool=self.spool,
+            clocks=clocks,
+            transforms=transforms,
+            ledger=self.ledger,
+            host=host,
+            log=log,
+            upload_blocked=lambda: self.uploader.state,
+        )
+        self.recorder.recover()
+        self._pose_alarm, self._writer_alarm = Alarm(), Alarm()
+        self._threads = [
+            threading.Thread(target=self._run, args=(work, alarm), name=name, daemon=True)
+            for name, work, alarm in (
+                ('c3d-pose', self._pose, self._pose_alarm),
+                ('c3d-writer', self._write, self._writer_alarm),
+            )
+        ]
+        for thread in self._threads:
+            thread.start()
+        if upload.enabled:
+            self.uploader.start()
+
+    # Sessions
+
+    def activate(self) -> None:
+        """Start the session that ``auto_start_session`` asks for, now or when the clock allows it."""
+        with self._lock:
+            self._wanted = self.config.auto_start_session
+            self._start_wanted()
+
+    def start_session(self, name: str, participant_id: str, properties_json: str) -> str:
+        """Start a session for a caller; see Recorder.start_session."""
+        with self._lock:
+            session_id = self.recorder.start_session(name, participant_id, properties_json)
+            self._wanted = False
+            self._pose_alarm.ring()
+            return session_id
+
+    def end_session(self, reason: str) -> str:
+        """End the active session; raises SessionError where there is none."""
+        with self._lock:
+            return self.recorder.end_session(reason)
+
+    def deactivate(self, reason: str) -> None:
+        """End the session, if one is active, and start no other."""
+        with self._lock:
+            self._wanted = False
+            if self.recorder.session_id is not None:
+                self.recorder.end_session(reason)
+
+    def _start_wanted(self) -> None:
+        if not self._wanted:
+            return
+        reason = self.recorder.not_ready()
+        if reason is None:
+            try:
+                self.recorder.start_session()
+            except SessionError as error:
+                reason = str(error)
+            else:
+                self._wanted = False
+        if reason and reason != self._not_ready:
+            self._log.warning(f'no session yet: {reason}; one starts as soon as that changes')
+        self._not_ready = reason or ''
+
+    def state(self) -> str:
+        """Say what goes on: ``recording``, ``waiting`` for the clock to start a session, or ``idle``."""
+        if self.recorder.session_id is not None:
+            return 'recording'
+        return 'waiting' if self._wanted else 'idle'
+
+    # Threads
+
+    def ros_time_moved(self) -> None:
+        """Look at the clocks now: a simulator moved them."""
+        self._pose_alarm.ring()
+
+    def _pose(self) -> float:
+        if self._wanted:
+            with self._lock:
+                self._start_wanted()
+        wait_s = self.recorder.poll() / NS_PER_S
+        if self._wanted:
+            return min(wait_s, _RETRY_START_S)
+        return max(wait_s, _MIN_SIM_WAIT_S) if self.config.sim_time_on_wire else wait_s
+
+    def _write(self) -> float:
+        self.recorder.flush()
+        return self.config.spool.flush_s
+
+    def _run(self, work: Callable[[], float], alarm: Alarm) -> None:
+        while not self._stopping:
+            try:
+                wait_s = work()
+            except Exception as error:  # noqa: BLE001 - one fault must not end a thread of the recording
+                self._complaints.warn(work.__name__, f'the recorder has a fault: {error!r}')
+                wait_s = _REST_S
+            alarm.wait(wait_s)
+
+    def close(self, delivery_s: float) -> None:
+        """End the threads, deliver for ``delivery_s`` at most, and close the spool.
+
+        A session that is still active is ended first, with the reason ``shutdown``.
+        """
+        self.deactivate('shutdown')
+        self._stopping = True
+        for alarm in (self._pose_alarm, self._writer_alarm):
+            alarm.ring()
+        for thread in self._threads:
+            thread.join()
+        if self.uploader.stop(delivery_s):
+            self._transport.close()
+        self.spool.close()
+        for alarm in (self._pose_alarm, self._writer_alarm):
+            alarm.close()

@@ -1,0 +1,267 @@
+"""The lifecycle node: parameters, transitions, services, topics. :mod:`.engine` does the work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
+from rclpy.duration import Duration
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.parameter import Parameter
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from std_msgs.msg import String
+
+from cognitive3d_ros import parameters
+from cognitive3d_ros.errors import Cognitive3dError, ParameterError, SessionError
+
+from . import status
+from .clocks import LiveClocks
+from .declare import declare, given
+from .engine import Engine
+from .host import host_of
+from .log import NodeLog
+from .main import EXIT_FAILED, EXIT_PARAMETERS
+from .transforms import LiveTransforms
+
+try:
+    from cognitive3d_msgs.msg import Event, RecorderStatus
+    from cognitive3d_msgs.srv import EndSession, StartSession
+
+    NO_MESSAGES = ''
+except ImportError as error:
+    NO_MESSAGES = (
+        f'cognitive3d_msgs cannot be imported ({error}): only ~/events_json is served; build it with '
+        'colcon build --base-paths . interfaces'
+    )
+
+_SUCCESS = TransitionCallbackReturn.SUCCESS
+_FAILURE = TransitionCallbackReturn.FAILURE
+_ERROR = TransitionCallbackReturn.ERROR
+
+_INPUTS = QoSProfile(depth=100)  # reliable
+_LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+_TICK_S = 1.0
+_DELIVERY_S = 3.0
+_ANY_JUMP = JumpThreshold(
+    min_forward=Duration(nanoseconds=1), min_backward=Duration(nanoseconds=-1)
+)
+
+
+class RecorderNode(LifecycleNode):  # type: ignore[misc] # rclpy has no types
+    """The node ``cognitive3d``.
+
+    ``exit_code`` is set when the process is to end by itself: ``autostart`` failed.
+    """
+
+    def __init__(self) -> None:
+        super().__init__('cognitive3d')
+        self.log = NodeLog(self.get_logger())
+        self.exit_code: int | None = None
+        self._failure_code = EXIT_FAILED
+        self._engine: Engine | None = None
+        self._transforms: LiveTransforms | None = None
+        self._jumps: Any = None  # the callback for jumps of the ROS clock
+        self._active = False
+        declare(self)
+        self.add_on_set_parameters_callback(self._on_set_parameters)
+
+        # Made once and kept: rclpy's events executor never forgets a timer that was destroyed.
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._timer = self.create_timer(_TICK_S, self._tick, clock=steady)
+        self._diagnostics = self.create_publisher(DiagnosticArray, '/diagnostics', 10)
+        self._remote_variables = self.create_publisher(String, '~/remote_variables', _LATCHED)
+        self.create_subscription(String, '~/events_json', self._on_event_json, _INPUTS)
+        self._status = None
+        if NO_MESSAGES:
+            self.log.error(NO_MESSAGES)
+        else:
+            self._status = self.create_publisher(RecorderStatus, '~/status', _LATCHED)
+            self.create_subscription(Event, '~/events', self._on_event, _INPUTS)
+            self.create_service(StartSession, '~/start_session', self._on_start_session)
+            self.create_service(EndSession, '~/end_session', self._on_end_session)
+        if given(self).get('autostart', True) is not False:
+            self._autostart_timer = self.create_timer(0.001, self._autostart, clock=steady)
+
+    # Transitions
+
+    def _autostart(self) -> None:
+        """Configure and activate; the process ends where that fails."""
+        self._autostart_timer.cancel()
+        for transition in (self.trigger_configure, self.trigger_activate):
+            if transition() != _SUCCESS:
+                self.exit_code = self._failure_code
+                return
+
+    def _transition(
+        self, name: str, work: Callable[[], None], failed: TransitionCallbackReturn
+    ) -> TransitionCallbackReturn:
+        """Run the work of a transition. rclpy swallows exceptions and gets stuck on None."""
+        try:
+            work()
+        except Cognitive3dError as error:
+            self._failure_code = (
+                EXIT_PARAMETERS if isinstance(error, ParameterError) else EXIT_FAILED
+            )
+            self.log.error(f'{name} failed: {error}')
+            return failed
+        except Exception as error:  # noqa: BLE001 - whatever it is, it must be said here or never
+            self._failure_code = EXIT_FAILED
+            self.log.error(f'{name} failed: {error!r}')
+            return failed
+        return _SUCCESS
+
+    def on_configure(self, _state: LifecycleState) -> TransitionCallbackReturn:
+        """Check the parameters, open the spool, close what never ended, begin to deliver."""
+        return self._transition('configure', self._configure, _FAILURE)
+
+    def on_activate(self, _state: LifecycleState) -> TransitionCallbackReturn:
+        """Start a session where ``auto_start_session`` asks for it."""
+        return self._transition('activate', self._activate, _FAILURE)
+
+    def on_deactivate(self, _state: LifecycleState) -> TransitionCallbackReturn:
+        """End the session."""
+        return self._transition('deactivate', lambda: self._end('deactivate'), _ERROR)
+
+    def on_cleanup(self, _state: LifecycleState) -> TransitionCallbackReturn:
+        """Release everything that configure made."""
+        return self._transition('cleanup', self.close, _ERROR)
+
+    def on_shutdown(self, _state: LifecycleState) -> TransitionCallbackReturn:
+        """End the session, deliver for a moment, and release everything."""
+        return self._transition('shutdown', self.close, _ERROR)
+
+    def on_error(self, _state: LifecycleState) -> TransitionCallbackReturn:
+        """End the session and release everything: the node is unconfigured again."""
+        self._transition('error processing', lambda: self._end('error'), _ERROR)
+        return self._transition('error processing', self.close, _FAILURE)
+
+    def _configure(self) -> None:
+        declare(self)
+        config = parameters.parse(given(self))
+        for text in parameters.warnings(config):
+            self.log.warning(text)
+        self._transforms = LiveTransforms(self)
+        try:
+            self._engine = Engine(
+                config,
+                clocks=LiveClocks(self.get_clock()),
+                transforms=self._transforms,
+                host=host_of(
+                    self.get_namespace(),
+                    self.get_name(),
+                    rclpy.get_rmw_implementation_identifier(),
+                ),
+                log=self.log,
+            )
+        except BaseException:
+            self._transforms.close()
+            raise
+        if config.use_sim_time:
+            self._jumps = self.get_clock().create_jump_callback(
+                _ANY_JUMP, post_callback=self._on_clock
+            )
+
+    def _activate(self) -> None:
+        self._running().activate()
+        self._active = True
+
+    def _end(self, reason: str) -> None:
+        self._active = False
+        if self._engine is not None:
+            self._engine.deactivate(reason)
+
+    def end_durably(self) -> None:
+        """End the session on disk, without any use of ROS: the process is about to end."""
+        self.log.detach()
+        self._transition('the end of the session', lambda: self._end('shutdown'), _ERROR)
+
+    def close(self) -> None:
+        """End what is active, deliver for a moment, and release everything that configure made."""
+        self._active = False
+        engine, self._engine = self._engine, None
+        transforms, self._transforms = self._transforms, None
+        jumps, self._jumps = self._jumps, None
+        if engine is not None:
+            engine.close(_DELIVERY_S)
+        if jumps is not None:
+            jumps.unregister()
+        if transforms is not None:
+            transforms.close()
+
+    def _running(self) -> Engine:
+        if self._engine is None:
+            raise SessionError('the node is not configured')
+        return self._engine
+
+    def _ready(self) -> Engine:
+        """Return the engine where sessions may exist; raises SessionError where they may not."""
+        engine = self._running()
+        if not self._active:
+            raise SessionError('the node is not active: sessions exist in the active state only')
+        return engine
+
+    def _on_set_parameters(self, changed: list[Parameter]) -> SetParametersResult:
+        if self._engine is None:
+            return SetParametersResult(successful=True)
+        names = ', '.join(parameter.name for parameter in changed)
+        return SetParametersResult(successful=False, reason=f'{names}: takes effect after cleanup')
+
+    def _on_clock(self, jump: TimeJump) -> None:
+        """Follow /clock; called for each of its messages, before anything else sees the new time."""
+        if self._engine is not None:
+            if jump.delta.nanoseconds < 0:
+                self._engine.recorder.clock_jumped()
+            self._engine.ros_time_moved()
+
+    # Services and topics
+
+    def _on_start_session(self, request: Any, response: Any) -> Any:
+        return self._answer(
+            response,
+            lambda: self._ready().start_session(
+                request.name, request.participant_id, request.properties_json
+            ),
+        )
+
+    def _on_end_session(self, request: Any, response: Any) -> Any:
+        return self._answer(
+            response, lambda: self._ready().end_session(request.reason or 'serviceCall')
+        )
+
+    def _answer(self, response: Any, work: Callable[[], str]) -> Any:
+        try:
+            response.session_id, response.success = work(), True
+        except Cognitive3dError as error:
+            response.message = str(error)
+        except Exception as error:  # noqa: BLE001 - a caller waits for an answer
+            response.message = f'the recorder has a fault: {error!r}'
+            self.log.error(response.message)
+        return response
+
+    def _on_event(self, message: Any) -> None:
+        if self._engine is not None:
+            stamp = message.header.stamp
+            self._engine.recorder.event(
+                message.name, message.properties_json, stamp.sec * 1_000_000_000 + stamp.nanosec
+            )
+
+    def _on_event_json(self, message: String) -> None:
+        if self._engine is not None:
+            self._engine.recorder.event_json(message.data)
+
+    def _tick(self) -> None:
+        """Publish the status and the diagnostics."""
+        engine = self._engine
+        state = 'unconfigured'
+        if engine is not None:
+            state = engine.state() if self._active else 'inactive'
+        stamp = self.get_clock().now().to_msg()
+        if self._status is not None:
+            self._status.publish(status.message(RecorderStatus(), stamp, state, engine))
+        if engine is not None:
+            array = status.diagnostics(stamp, self.get_name(), state, engine)
+            self._diagnostics.publish(array)

@@ -1,0 +1,98 @@
+"""``~/status`` and ``/diagnostics``: what the rooms say of themselves, as messages.
+
+The names of all counts are the ledger's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from builtin_interfaces.msg import Time
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from std_msgs.msg import Header
+
+from cognitive3d_ros.counters import Count, Level, UploadBlocked
+
+from .engine import Engine
+
+_OF_SPOOL = (Count.PARTS_WRITTEN, Count.PARTS_EVICTED, Count.PARTS_QUARANTINED)
+_OF_UPLOADS = (Count.PARTS_UPLOADED, Count.UPLOAD_FAILURES)
+_OF_RECORDER = tuple(count for count in Count if count not in _OF_SPOOL + _OF_UPLOADS)
+
+# Losses: a status stays a warning once one of these was counted.
+_LOSSES = (
+    Count.DROPPED_RECORDS,
+    Count.DROPPED_EVENTS,
+    Count.PARTS_EVICTED,
+    Count.PARTS_QUARANTINED,
+)
+
+
+def message(status: Any, stamp: Time, state: str, engine: Engine | None) -> Any:
+    """Fill in a RecorderStatus; without an engine nothing but the state is known."""
+    status.header.stamp, status.state = stamp, state
+    if engine is None:
+        return status
+    recorder, usage = engine.recorder.status(), engine.spool.usage()
+    status.session_id = recorder.session_id
+    status.session_seconds = recorder.session_s
+    status.pose_samples, status.events = recorder.pose_samples, recorder.events
+    status.dropped_records = recorder.dropped_records
+    status.spool_bytes, status.spool_parts = usage.size_bytes, usage.parts
+    status.spool_oldest_seconds = usage.oldest_s
+    status.upload_state = _upload_state(engine)
+    status.last_error = recorder.error or engine.uploader.last_error
+    return status
+
+
+def diagnostics(stamp: Time, node: str, state: str, engine: Engine) -> DiagnosticArray:
+    """Return the statuses of a configured node."""
+    counts = {count: engine.ledger.value(count) for count in Count}
+    recorder, usage = engine.recorder.status(), engine.spool.usage()
+
+    def status(
+        name: str, trouble: str, message: str, values: Mapping[str, object], *own: Count
+    ) -> DiagnosticStatus:
+        lossy = ', '.join(c.value for c in own if c in _LOSSES and counts[c])
+        warn = trouble or (f'counted: {lossy}' if lossy else '')
+        shown = {**values, **{c.value: counts[c] for c in own}}
+        return DiagnosticStatus(
+            level=DiagnosticStatus.WARN if warn else DiagnosticStatus.OK,
+            name=f'{node}: {name}',
+            message=warn or message,
+            hardware_id=engine.config.device_id,
+            values=[KeyValue(key=key, value=str(value)) for key, value in shown.items()],
+        )
+
+    session = {
+        'session_id': recorder.session_id,
+        'session_seconds': f'{recorder.session_s:.1f}',
+        'reference_frame': recorder.reference_frame,
+        'pose_samples': recorder.pose_samples,
+        'events': recorder.events,
+    }
+    spool = {
+        Level.SPOOL_BYTES.value: usage.size_bytes,
+        Level.SPOOL_PARTS.value: usage.parts,
+        Level.SPOOL_OLDEST_S.value: f'{usage.oldest_s:.1f}',
+        Level.DISK_FREE_BYTES.value: usage.free_bytes,
+    }
+    uploads = {Level.UPLOAD_BLOCKED.value: int(engine.uploader.state)}
+    full = 'full: the least important parts are dropped' if engine.spool.full else ''
+    blocked = engine.uploader.state is not UploadBlocked.DRAINING
+    held_up = (engine.uploader.last_error or _upload_state(engine)) if blocked else ''
+    return DiagnosticArray(
+        header=Header(stamp=stamp),
+        status=[
+            status('recorder', recorder.error, state, session, *_OF_RECORDER),
+            status('spool', full, f'{usage.parts} parts to deliver', spool, *_OF_SPOOL),
+            status('uploads', held_up, _upload_state(engine), uploads, *_OF_UPLOADS),
+        ],
+    )
+
+
+def _upload_state(engine: Engine) -> str:
+    if not engine.config.upload.enabled:
+        return 'off'
+    return engine.uploader.state.name.lower()

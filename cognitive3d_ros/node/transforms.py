@@ -1,0 +1,102 @@
+"""tf of the live door: what tf2 knows, in the terms of the recorder."""
+
+from __future__ import annotations
+
+import time
+
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.time import Time
+from tf2_ros import (
+    Buffer,
+    ConnectivityException,
+    ExtrapolationException,
+    LookupException,
+    TransformException,
+    TransformListener,
+)
+
+from cognitive3d_ros.tf import Miss, Transform
+
+_DEPTH = 100
+_LEFTOVER_NS = (
+    5_000_000_000  # for this long after a clear, transforms from before may still arrive
+)
+_AHEAD_NS = 5_000_000_000  # and show themselves by stamps this far ahead of what is asked for
+
+
+class LiveTransforms:
+    """A ``TransformSource`` fed by /tf and /tf_static. A look-up never blocks and never raises."""
+
+    def __init__(self, node: Node) -> None:
+        # The buffer gets no node: its own jump callback is broken on some distros, so the owner
+        # of this object calls clear().
+        self._buffer = Buffer()
+        self._listener = TransformListener(
+            self._buffer,
+            node,
+            qos=QoSProfile(depth=_DEPTH),
+            static_qos=QoSProfile(depth=_DEPTH, durability=DurabilityPolicy.TRANSIENT_LOCAL),
+        )
+        self._cleared_mono_ns: int | None = None
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._listener.unregister()
+
+    def clear(self) -> None:
+        """Forget all but the static transforms: the clock they are stamped with went back."""
+        self._buffer.clear()
+        self._cleared_mono_ns = time.monotonic_ns()
+
+    def lookup(self, target: str, source: str, time_ns: int | None) -> Transform | Miss:
+        """Return the transform that takes points in ``source`` to ``target``, or why there is none."""
+        try:
+            # Time 0 is tf2's word for the newest.
+            return self._lookup(target, source, 0 if time_ns is None else max(time_ns, 1))
+        except ExtrapolationException:
+            return Miss.FUTURE if time_ns is None else self._side(target, source, time_ns)
+        except LookupException:
+            return Miss.UNKNOWN_FRAME
+        except ConnectivityException:
+            return Miss.DISCONNECTED
+        except TransformException:
+            return Miss.INVALID
+
+    def _lookup(self, target: str, source: str, time_ns: int) -> Transform:
+        found = self._buffer.lookup_transform(target, source, Time(nanoseconds=time_ns))
+        stamp, moved, turned = (
+            found.header.stamp,
+            found.transform.translation,
+            found.transform.rotation,
+        )
+        return Transform(
+            stamp.sec * 1_000_000_000 + stamp.nanosec,
+            (moved.x, moved.y, moved.z),
+            (turned.x, turned.y, turned.z, turned.w),
+        )
+
+    def _side(self, target: str, source: str, time_ns: int) -> Miss:
+        """Say on which side of the buffer a time lies.
+
+        Links that have no time in common yet will have one when their next transforms come: FUTURE.
+        """
+        try:
+            newest_ns = self._lookup(target, source, 0).stamp_ns
+        except TransformException:
+            return Miss.FUTURE
+        if time_ns > newest_ns:
+            return Miss.FUTURE
+        if self._is_leftover(newest_ns - time_ns):
+            self.clear()
+            return Miss.FUTURE
+        return Miss.PAST
+
+    def _is_leftover(self, ahead_ns: int) -> bool:
+        """Say whether a transform from before the clock went back came in after the clear.
+
+        /tf and /clock are not ordered; tf2 would refuse all that is stamped after the jump as too old.
+        """
+        if self._cleared_mono_ns is None or ahead_ns < _AHEAD_NS:
+            return False
+        return time.monotonic_ns() - self._cleared_mono_ns < _LEFTOVER_NS
