@@ -1,0 +1,144 @@
+"""Where the gateway keeps parts: the framed part files of the spool, in the same folders.
+
+::
+
+    <root>/lock                                held by the one gateway that serves this store
+    <root>/sessions/<session id>/<part file>   as wire/framing.py makes and names them
+    <root>/quarantine/                         stored parts that were found damaged when they came again
+
+A part's identity is its session, stream and number. Once :meth:`Store.put` has returned, the part survives a
+power cut.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import os
+import threading
+from pathlib import Path
+
+from cognitive3d_ros.errors import FormatError, GatewayError, NewerFormatError
+from cognitive3d_ros.spool.fs import REAL_FS, Fs, write_all
+from cognitive3d_ros.wire.framing import PartHeader, head, parse, part_name, trailer
+
+_TEMPORARY = '.tmp'
+_LOCKS = 64
+_CLASSES_OF = {'gaze': ('properties', 'pose')}
+"""The classes of which one stream's numbers may be; all other streams have one."""
+
+
+class Outcome(enum.Enum):
+    """What became of a part that was put."""
+
+    STORED = 'stored'
+    REPEAT = 'repeat'
+    """The same part is there already."""
+    CONFLICT = 'conflict'
+    """Another body, or one of another scene, is there under the same identity; it stays as it is."""
+
+
+class Store:
+    """The parts of many sessions in a folder. Thread safe; one process owns it until :meth:`close`.
+
+    Raises GatewayError when the folder cannot be used, or is another gateway's or a recorder's.
+    """
+
+    def __init__(self, root: Path, *, fs: Fs = REAL_FS) -> None:
+        self.root = root
+        self._fs = fs
+        self._sessions = root / 'sessions'
+        self._part_locks = tuple(threading.Lock() for _ in range(_LOCKS))
+        self._folder_lock = threading.Lock()
+        self._folders: set[Path] = set()  # those whose names are known to be on the disk
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            if (root / 'last_second').exists():
+                raise GatewayError(
+                    f'{root} is the spool of a recorder; a store needs its own folder'
+                )
+            lock = fs.lock(root / 'lock', f'gateway, process {os.getpid()}\n')
+            if isinstance(lock, str):
+                raise GatewayError(f'{root} is in use by another process ({lock or "not known"})')
+            self._lock = lock
+            self._durable_folder(self._sessions)
+        except OSError as error:
+            raise GatewayError(f'the store {root} cannot be used: {error.strerror}') from None
+
+    def close(self) -> None:
+        """Leave the store to others."""
+        self._fs.close(self._lock)
+
+    def put(self, header: PartHeader, body: bytes) -> Outcome:
+        """Store a part durably, unless it is there already. Raises OSError when the disk refuses."""
+        session_id = header.identity.session_id
+        folder = self._sessions / session_id
+        key = (session_id, header.stream, header.number)
+        with self._part_locks[hash(key) % _LOCKS]:
+            self._durable_folder(folder)
+            outcome = self._compare(folder, header, body)
+            if outcome is Outcome.STORED:
+                self._write(
+                    folder / part_name(header.stream, header.number, header.klass), header, body
+                )
+            if outcome is not Outcome.CONFLICT:
+                # For a repeat too: whoever stored it first may have died before this.
+                self._fs.sync_folder(folder)
+        return outcome
+
+    def _compare(self, folder: Path, header: PartHeader, body: bytes) -> Outcome:
+        """Hold a part against what is stored under its identity; STORED means that nothing is."""
+        for klass in _CLASSES_OF.get(header.stream, (header.klass,)):
+            path = folder / part_name(header.stream, header.number, klass)
+            try:
+                stored = parse(self._fs.read(path))
+            except FileNotFoundError:
+                continue
+            except NewerFormatError:
+                raise  # whole, and not ours to judge
+            except FormatError:
+                self._set_aside(path)
+                continue
+            scene = (stored.header.identity.scene_id, stored.header.identity.scene_version)
+            same = scene == (header.identity.scene_id, header.identity.scene_version)
+            return Outcome.REPEAT if same and stored.body == body else Outcome.CONFLICT
+        return Outcome.STORED
+
+    def _write(self, path: Path, header: PartHeader, body: bytes) -> None:
+        temporary = path.with_name(path.name + _TEMPORARY)
+        start = head(header, len(body))
+        fd = self._fs.create(temporary)
+        try:
+            try:
+                write_all(self._fs, fd, start)
+                write_all(self._fs, fd, body)
+                self._fs.start_writeback(fd)
+                write_all(self._fs, fd, trailer(start, body))
+                self._fs.sync(fd)
+            finally:
+                self._fs.close(fd)
+            self._fs.rename(temporary, path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                self._fs.remove(temporary)
+            raise
+
+    def _set_aside(self, path: Path) -> None:
+        """Move a stored part that cannot be read out of the way of the good one that has come."""
+        quarantine = self.root / 'quarantine'
+        self._durable_folder(quarantine)
+        self._fs.rename(path, quarantine / f'{path.parent.name}.{path.name}')
+        self._fs.sync_folder(quarantine)
+
+    def _durable_folder(self, folder: Path) -> None:
+        """Make a folder whose name survives, and clear it of what a dead process left half written."""
+        with self._folder_lock:
+            if folder in self._folders:
+                return
+            with contextlib.suppress(FileExistsError):
+                self._fs.make_folder(folder)
+            self._fs.sync_folder(folder.parent)
+            for entry in self._fs.scan(folder):
+                if entry.kind == 'file' and entry.name.endswith(_TEMPORARY):
+                    self._fs.remove(folder / entry.name)
+            self._folders.add(folder)
