@@ -275,9 +275,10 @@ def raw(gateway, request, *, end=False):
     """Send bytes as they are and return all that comes back."""
     host, port = gateway.url.removeprefix('http://').split(':')
     with socket.create_connection((host, int(port)), 20) as sock:
-        sock.sendall(request)
-        if end:
-            sock.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(OSError):  # it may be closed already: what came back counts
+            sock.sendall(request)
+            if end:
+                sock.shutdown(socket.SHUT_WR)
         received = b''
         while b'\r\n\r\n' not in received or not _complete(received):
             piece = sock.recv(65536)
