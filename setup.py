@@ -43,8 +43,9 @@ setup(
         'zstandard>=0.15',
     ],
     extras_require={
-        # Away from a robot: bags and their pictures, and reading sessions.
-        'reader': ['opencv-python-headless>=4.5', 'rosbags>=0.10,<0.12'],
+        # Away from a robot: recording from bags, and reading sessions with their pictures.
+        'bags': ['opencv-python-headless>=4.5', 'rosbags>=0.10,<0.12'],
+        'reader': ['opencv-python-headless>=4.5'],
         'export': [
             'mcap>=1.1,<2',
             'mcap-ros2-support>=0.5,<1',
