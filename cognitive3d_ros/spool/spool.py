@@ -219,9 +219,12 @@ class Spool:
         """
         return self._walk(self._index.of_session)
 
-    def heads(self) -> Iterator[PartRef]:
-        """Give the first part of each stream of each session, the oldest session first."""
-        return self._walk(self._index.heads)
+    def heads(self, session_id: str | None = None) -> Iterator[PartRef]:
+        """Give the first part of each stream, of each session (the oldest first) or of one."""
+        if session_id is None:
+            return self._walk(self._index.heads)
+        with self._condition:
+            return iter(self._index.heads(session_id))
 
     def read(self, ref: PartRef) -> Part | None:
         """Return a part, or None if it is not there any more or had to be quarantined.
