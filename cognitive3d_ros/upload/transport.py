@@ -1,0 +1,317 @@
+"""The transport of the real world: the only module that knows ``requests``.
+
+It follows no redirect, keeps no cookie, reads no ``.netrc`` and never writes a header into a text,
+because one of them holds the application key.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import http.client
+import select
+import socket
+import ssl
+import struct
+import termios
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import requests
+import urllib3
+from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.exceptions import NewConnectionError
+
+from cognitive3d_ros.upload.endpoint import is_loopback
+from cognitive3d_ros.upload.exchange import Fault, Request, Response, TransportFault
+
+_PIECE_BYTES = 256 * 1024  # handed to the socket at once, when there is no cap
+_LOOK_MS = 50  # between two looks at what the kernel still has to send
+_NOT_YET_VALID, _EXPIRED = (
+    9,
+    10,
+)  # OpenSSL: X509_V_ERR_CERT_NOT_YET_VALID, X509_V_ERR_CERT_HAS_EXPIRED
+
+
+class RequestsTransport:
+    """Sends through a ``requests`` adapter with one kept connection.
+
+    ``timeout_s`` is a time without progress: for connecting, for the next bytes to leave this machine,
+    for the next bytes of the answer. A whole transfer may take as long as it moves.
+    ``max_bytes_per_s`` (0 for no limit) paces the bodies that are sent. Setting ``interrupt`` makes a
+    request that is sending stop at its next piece. Proxies and CA bundles come from the environment as
+    ``requests`` reads it; a loopback address is never asked for through a proxy.
+    For one thread at a time.
+    """
+
+    def __init__(
+        self,
+        *,
+        timeout_s: float = 10.0,
+        max_bytes_per_s: float = 0.0,
+        max_answer_bytes: int = 64 * 1024,
+        interrupt: threading.Event | None = None,
+    ) -> None:
+        self._timeout_s = timeout_s
+        self._max_answer_bytes = max_answer_bytes
+        self._pace = Pace(max_bytes_per_s, interrupt or threading.Event())
+        self._session = requests.Session()
+        self._adapter = _Adapter(pool_connections=1, pool_maxsize=1)
+        self._settings: dict[str, dict[str, Any]] = {}
+        self._kept = False  # an answered request left its connection open for the next one
+
+    def send(self, request: Request) -> Response | TransportFault:
+        """Send a request; one that met a kept connection which had died is sent again at once."""
+        try:
+            try:
+                return self._exchange(request)
+            except (requests.RequestException, OSError) as error:
+                if not (self._kept and _connection_died(error)):
+                    raise
+                self._kept = False
+                return self._exchange(request)
+        except _Interrupted:
+            return TransportFault(Fault.INTERRUPTED, 'stopped while sending')
+        except (
+            requests.RequestException,
+            urllib3.exceptions.HTTPError,
+            OSError,
+            ValueError,
+        ) as error:
+            self._kept = False
+            return _fault(error, urlsplit(request.url).netloc.rpartition('@')[2], self._timeout_s)
+
+    def close(self) -> None:
+        """Close the kept connection."""
+        self._adapter.close()
+        self._session.close()
+
+    def _exchange(self, request: Request) -> Response:
+        prepared = requests.Request(
+            request.method,
+            request.url,
+            headers=dict(request.headers),
+            data=_Body(request.body, self._pace) if request.body else None,
+        ).prepare()  # prepared without the session: it would add cookies and what .netrc says
+        with self._adapter.send(
+            prepared, stream=True, timeout=self._timeout_s, **self._settings_for(request.url)
+        ) as answer:
+            headers = {name.lower(): value for name, value in answer.headers.items()}
+            body, whole = self._read(answer)
+            if not whole:
+                answer.raw.close()  # the rest is not worth reading
+            self._kept = whole
+            return Response(answer.status_code, headers, body)
+
+    def _settings_for(self, url: str) -> dict[str, Any]:
+        parts = urlsplit(url)
+        origin = f'{parts.scheme}://{parts.netloc}'
+        if origin not in self._settings:
+            settings = self._session.merge_environment_settings(url, {}, True, None, None)
+            self._settings[origin] = {
+                'verify': settings['verify'],
+                'cert': settings['cert'],
+                'proxies': {} if is_loopback(url) else settings['proxies'],
+            }
+        return self._settings[origin]
+
+    def _read(self, answer: requests.Response) -> tuple[bytes, bool]:
+        """Return the body up to the limit, and whether that was all of it."""
+        try:
+            body = answer.raw.read(self._max_answer_bytes + 1, decode_content=False)
+        except (urllib3.exceptions.HTTPError, OSError):
+            return b'', False  # status and headers are here: they are the answer
+        return body[: self._max_answer_bytes], len(body) <= self._max_answer_bytes
+
+
+class Pace:
+    """At most so many bytes a second, evenly and without bursts."""
+
+    def __init__(
+        self,
+        max_bytes_per_s: float,
+        interrupt: threading.Event,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        wait: Callable[[float], bool] | None = None,
+    ) -> None:
+        self._max_bytes_per_s = max_bytes_per_s
+        self._monotonic = monotonic
+        self._interrupted = interrupt.is_set
+        self._wait = wait or interrupt.wait
+        self._free_at_s = monotonic()
+
+    @property
+    def piece_bytes(self) -> int:
+        """How much to send at once: an eighth of a second's worth under a cap."""
+        if not self._max_bytes_per_s:
+            return _PIECE_BYTES
+        return min(max(int(self._max_bytes_per_s / 8), 512), _PIECE_BYTES)
+
+    def take(self, n_bytes: int) -> None:
+        """Wait until ``n_bytes`` may be sent. Raises when interrupted."""
+        if self._max_bytes_per_s:
+            now_s = self._monotonic()
+            if self._free_at_s > now_s and self._wait(self._free_at_s - now_s):
+                raise _Interrupted
+            self._free_at_s = max(self._free_at_s, now_s) + n_bytes / self._max_bytes_per_s
+        if self._interrupted():
+            raise _Interrupted
+
+
+class _Interrupted(Exception):  # noqa: N818 - nothing failed
+    """The request was told to stop."""
+
+
+class _Body:
+    """A body of known length in pieces, so that it can be paced and interrupted, and sent again."""
+
+    def __init__(self, body: bytes, pace: Pace) -> None:
+        self._body, self._pace = body, pace
+
+    def __len__(self) -> int:
+        return len(self._body)
+
+    def __iter__(self) -> Iterator[memoryview]:
+        view, size = memoryview(self._body), self._pace.piece_bytes
+        for start in range(0, len(view), size):
+            piece = view[start : start + size]
+            self._pace.take(len(piece))
+            yield piece
+
+
+# --- a time limit without progress, where the libraries have one for the whole body or none ----------
+
+
+def _send(sock: socket.socket, data: memoryview) -> None:
+    """Send all of ``data``, with the socket's time limit anew for each write that takes some of it."""
+    while data:
+        data = data[sock.send(data) :]
+
+
+def _unsent_bytes(sock: socket.socket) -> int:
+    """Return how many bytes the kernel has still to send, or to see acknowledged."""
+    try:
+        return int(struct.unpack('i', fcntl.ioctl(sock, termios.TIOCOUTQ, bytes(4)))[0])
+    except OSError:
+        return 0  # not known here: then the answer's time limit starts now
+
+
+def _wait_until_sent(sock: socket.socket) -> None:
+    """Wait while the kernel's buffer moves: the time limit of the answer starts when it is empty.
+
+    Over a slow link seconds pass between the last write and the last byte's arrival. An answer that
+    comes early ends the wait. Raises TimeoutError when nothing moved for the socket's time limit.
+    """
+    encrypted = isinstance(sock, ssl.SSLSocket)
+    answer = select.poll()
+    if not encrypted:  # TLS has session tickets to read before any answer
+        answer.register(sock, select.POLLIN)
+    limit_s = sock.gettimeout()
+    left, moved_at_s = _unsent_bytes(sock), time.monotonic()
+    while left and not answer.poll(_LOOK_MS):
+        before, left = left, _unsent_bytes(sock)
+        if left < before:
+            moved_at_s = time.monotonic()
+        elif limit_s is not None and time.monotonic() - moved_at_s >= limit_s:
+            if encrypted:
+                return  # there may be an answer: reading tells
+            raise TimeoutError(f'nothing was taken for {limit_s:g} s')
+
+
+class _HttpConnection(HTTPConnection):
+    def send(self, data: Any) -> None:
+        if isinstance(data, memoryview) and self.sock is not None:
+            _send(self.sock, data)
+        else:
+            super().send(data)
+
+    def getresponse(self) -> Any:
+        if self.sock is not None:
+            _wait_until_sent(self.sock)
+        return super().getresponse()
+
+
+class _HttpsConnection(HTTPSConnection):
+    def send(self, data: Any) -> None:
+        if isinstance(data, memoryview) and self.sock is not None:
+            _send(self.sock, data)
+        else:
+            super().send(data)
+
+    def getresponse(self) -> Any:
+        if self.sock is not None:
+            _wait_until_sent(self.sock)
+        return super().getresponse()
+
+
+class _HttpPool(HTTPConnectionPool):
+    ConnectionCls = _HttpConnection
+
+
+class _HttpsPool(HTTPSConnectionPool):
+    ConnectionCls = _HttpsConnection
+
+
+class _Adapter(HTTPAdapter):
+    """The adapter of ``requests``, with connections that measure progress."""
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        super().init_poolmanager(*args, **kwargs)
+        self.poolmanager.pool_classes_by_scheme = {'http': _HttpPool, 'https': _HttpsPool}
+
+    def proxy_manager_for(self, *args: Any, **kwargs: Any) -> Any:
+        manager = super().proxy_manager_for(*args, **kwargs)
+        manager.pool_classes_by_scheme = {'http': _HttpPool, 'https': _HttpsPool}
+        return manager
+
+
+# --- telling faults apart ----------------------------------------------------------------------------
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """Return an exception and all that it wraps: the libraries put causes into arguments too."""
+    found: list[BaseException] = []
+    todo: list[object] = [error]
+    while todo:
+        one = todo.pop(0)
+        if isinstance(one, BaseException) and one not in found:
+            found.append(one)
+            todo += [*one.args, getattr(one, 'reason', None), one.__cause__, one.__context__]
+    return found
+
+
+def _connection_died(error: BaseException) -> bool:
+    """Tell a connection that broke off from one that could not be made."""
+    chain = _chain(error)
+    return any(isinstance(one, ConnectionError) for one in chain) and not any(
+        isinstance(one, NewConnectionError) for one in chain
+    )
+
+
+def _fault(error: BaseException, host: str, timeout_s: float) -> TransportFault:
+    chain = _chain(error)
+    for one in chain:
+        if isinstance(one, ssl.SSLCertVerificationError):
+            if one.verify_code in (_NOT_YET_VALID, _EXPIRED):
+                return TransportFault(
+                    Fault.CERTIFICATE_DATE,
+                    f'{host}: {one.verify_message} by the clock of this machine, which says '
+                    f'{time.strftime("%Y-%m-%d %H:%M", time.gmtime())} UTC: is that right?',
+                )
+            return TransportFault(
+                Fault.CERTIFICATE, f'{host}: its certificate is not trusted: {one.verify_message}'
+            )
+    timeouts = (TimeoutError, requests.Timeout, urllib3.exceptions.TimeoutError)
+    if any(isinstance(one, timeouts) for one in chain):
+        return TransportFault(Fault.TIMEOUT, f'{host}: no progress for {timeout_s:g} s')
+    for one in chain:
+        if isinstance(one, OSError) and one.strerror:
+            return TransportFault(Fault.UNREACHABLE, f'{host}: {one.strerror}')
+        if isinstance(one, http.client.RemoteDisconnected):
+            return TransportFault(Fault.UNREACHABLE, f'{host}: closed without an answer')
+    return TransportFault(Fault.UNREACHABLE, f'{host}: {type(chain[-1]).__name__}, no HTTP answer')
