@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import threading
@@ -16,6 +17,8 @@ from cognitive3d_ros.recording.properties import Host
 from cognitive3d_ros.recording.recorder import Recorder
 from cognitive3d_ros.spool.spool import Spool, SpoolLimits
 from cognitive3d_ros.tf import TransformSource
+from cognitive3d_ros.upload import remote_variables
+from cognitive3d_ros.upload.build import make_uploader
 from cognitive3d_ros.upload.keys import ApplicationKey
 from cognitive3d_ros.upload.transport import RequestsTransport
 from cognitive3d_ros.upload.uploader import Uploader
@@ -75,6 +78,7 @@ class Engine:
         self._wanted = False  # a session is to start as soon as the clock allows
         self._not_ready = ''
         self._stopping = False
+        self.variables = ''  # the remote variables fetched last, as JSON
         spool = config.spool
         limits = SpoolLimits(spool.max_bytes, spool.min_free_bytes)
         self.spool = Spool.open(spool.dir, ledger=self.ledger, limits=limits, log=log.warning)
@@ -93,20 +97,16 @@ class Engine:
                 f'the disk of {spool.dir} has {free_bytes >> 20} MiB left, less than '
                 f'spool.min_free_bytes ({spool.min_free_bytes >> 20} MiB): parts will be dropped'
             )
-        interrupt = threading.Event()
-        self._transport = RequestsTransport(
-            timeout_s=upload.timeout_s, max_bytes_per_s=upload.max_bytes_per_s, interrupt=interrupt
-        )
-        self.uploader = Uploader(
+        self._key = ApplicationKey(str(config.application_key_file or ''))
+        self.uploader = make_uploader(
             gateway=config.gateway,
+            key=self._key,
             spool=self.spool,
-            transport=self._transport,
-            key=ApplicationKey(str(config.application_key_file or '')),
             ledger=self.ledger,
             log=log,
+            timeout_s=upload.timeout_s,
+            max_bytes_per_s=upload.max_bytes_per_s,
             require_ack=upload.require_ack_header,
-            live=lambda: self.recorder.session_id,
-            interrupt=interrupt,
         )
         self.recorder = Recorder(
             config,
@@ -143,10 +143,7 @@ class Engine:
     def start_session(self, name: str, participant_id: str, properties_json: str) -> str:
         """Start a session for a caller; see Recorder.start_session."""
         with self._lock:
-            session_id = self.recorder.start_session(name, participant_id, properties_json)
-            self._wanted = False
-            self._pose_alarm.ring()
-            return session_id
+            return self._start(name, participant_id, properties_json)
 
     def end_session(self, reason: str) -> str:
         """End the active session; raises SessionError where there is none."""
@@ -160,17 +157,53 @@ class Engine:
             if self.recorder.session_id is not None:
                 self.recorder.end_session(reason)
 
+    def _start(self, name: str = '', participant_id: str = '', properties_json: str = '') -> str:
+        session_id = self.recorder.start_session(name, participant_id, properties_json)
+        self._wanted = False
+        self._pose_alarm.ring()
+        if self.config.remote_variables:
+            identifier = participant_id or self.config.device_id
+            threading.Thread(
+                target=self._fetch_variables,
+                args=(session_id, identifier),
+                name='c3d-remote-variables',
+                daemon=True,
+            ).start()
+        return session_id
+
+    def _fetch_variables(self, session_id: str, identifier: str) -> None:
+        """Ask for the remote variables of a session that has started, which never waits for them."""
+        found = remote_variables.fetch(
+            RequestsTransport(
+                timeout_s=remote_variables.TIMEOUT_S,
+                max_answer_bytes=remote_variables.MAX_ANSWER_BYTES,
+            ),
+            gateway=self.config.gateway,
+            key=self._key(),
+            identifier=identifier,
+            spool_dir=self.config.spool.dir,
+            require_ack=self.config.upload.require_ack_header,
+        )
+        for problem in found.problems:
+            self._log.warning(f'remote variables: {problem}')
+        if found.origin is remote_variables.Origin.NOWHERE:
+            return
+        self.variables = json.dumps(dict(found.values), ensure_ascii=False)
+        with self._lock:
+            if self.recorder.session_id == session_id:
+                self.recorder.set_properties(
+                    {f'c3d.remote_variable.{name}': value for name, value in found.values.items()}
+                )
+
     def _start_wanted(self) -> None:
         if not self._wanted:
             return
         reason = self.recorder.not_ready()
         if reason is None:
             try:
-                self.recorder.start_session()
+                self._start()
             except SessionError as error:
                 reason = str(error)
-            else:
-                self._wanted = False
         if reason and reason != self._not_ready:
             self._log.warning(f'no session yet: {reason}; one starts as soon as that changes')
         self._not_ready = reason or ''
@@ -220,8 +253,7 @@ class Engine:
             alarm.ring()
         for thread in self._threads:
             thread.join()
-        if self.uploader.stop(delivery_s):
-            self._transport.close()
+        self.uploader.stop(delivery_s)
         self.spool.close()
         for alarm in (self._pose_alarm, self._writer_alarm):
             alarm.close()

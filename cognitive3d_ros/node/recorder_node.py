@@ -66,6 +66,7 @@ class RecorderNode(LifecycleNode):  # type: ignore[misc] # rclpy has no types
         self._transforms: LiveTransforms | None = None
         self._jumps: Any = None  # the callback for jumps of the ROS clock
         self._active = False
+        self._variables = ''  # as published
         declare(self)
         self.add_on_set_parameters_callback(self._on_set_parameters)
 
@@ -265,3 +266,6 @@ class RecorderNode(LifecycleNode):  # type: ignore[misc] # rclpy has no types
         if engine is not None:
             array = status.diagnostics(stamp, self.get_name(), state, engine)
             self._diagnostics.publish(array)
+            if engine.variables != self._variables:
+                self._variables = engine.variables
+                self._remote_variables.publish(String(data=engine.variables))
