@@ -50,45 +50,11 @@ class Lines:
         return [text for kind, text in self.lines if kind == level]
 
 
-class Rig:
-    """One recorder on one spool; ``params`` go into its configuration."""
+class Stored:
+    """What was stored in a spool, read from its parts."""
 
-    def __init__(self, root: Path, *, host=HOST, ros_ns=WALL, live=True, **params):
+    def __init__(self, root: Path):
         self.root = root
-        self.config = parse({**REQUIRED, 'spool.dir': str(root), **params})
-        self.clocks = ManualClocks(wall_ns=WALL, mono_ns=7 * S, ros_ns=ros_ns)
-        self.tf = TransformBuffer()
-        self.ledger = Ledger()
-        self.log = Lines()
-        self.spool = Spool.open(root, ledger=self.ledger)
-        self.recorder = Recorder(
-            self.config,
-            spool=self.spool,
-            clocks=self.clocks,
-            transforms=self.tf,
-            ledger=self.ledger,
-            host=host,
-            log=self.log,
-            live=live,
-        )
-
-    def robot(self, x, y=0.0, z=0.0, rotation=IDENTITY_ROTATION, *, frame='map', at=None):
-        """Say where the robot is, on tf, now or at a ROS time."""
-        stamp_ns = self.clocks.ros_ns if at is None else at
-        assert self.tf.set_transform(frame, 'base_link', stamp_ns, (x, y, z), rotation)
-
-    def run(self, seconds, *, step=0.05, robot=None):
-        """Let time pass in steps; ``robot(t)`` gives where the robot is t seconds on."""
-        for index in range(round(seconds / step)):
-            self.clocks.advance(round(step * S))
-            if robot is not None:
-                self.robot(*robot((index + 1) * step))
-            self.recorder.poll()
-
-    def close(self):
-        self.spool.close()
-
-    # What was stored
 
     def parts(self, session_id=None):
         """Return (stream, class, number, body) of all parts, streams by name, parts by number."""
@@ -131,3 +97,42 @@ class Rig:
             if series['name'] == name
             for pair in series['data']
         ]
+
+
+class Rig(Stored):
+    """One recorder on one spool; ``params`` go into its configuration."""
+
+    def __init__(self, root: Path, *, host=HOST, ros_ns=WALL, live=True, **params):
+        super().__init__(root)
+        self.config = parse({**REQUIRED, 'spool.dir': str(root), **params})
+        self.clocks = ManualClocks(wall_ns=WALL, mono_ns=7 * S, ros_ns=ros_ns)
+        self.tf = TransformBuffer()
+        self.ledger = Ledger()
+        self.log = Lines()
+        self.spool = Spool.open(root, ledger=self.ledger)
+        self.recorder = Recorder(
+            self.config,
+            spool=self.spool,
+            clocks=self.clocks,
+            transforms=self.tf,
+            ledger=self.ledger,
+            host=host,
+            log=self.log,
+            live=live,
+        )
+
+    def robot(self, x, y=0.0, z=0.0, rotation=IDENTITY_ROTATION, *, frame='map', at=None):
+        """Say where the robot is, on tf, now or at a ROS time."""
+        stamp_ns = self.clocks.ros_ns if at is None else at
+        assert self.tf.set_transform(frame, 'base_link', stamp_ns, (x, y, z), rotation)
+
+    def run(self, seconds, *, step=0.05, robot=None):
+        """Let time pass in steps; ``robot(t)`` gives where the robot is t seconds on."""
+        for index in range(round(seconds / step)):
+            self.clocks.advance(round(step * S))
+            if robot is not None:
+                self.robot(*robot((index + 1) * step))
+            self.recorder.poll()
+
+    def close(self):
+        self.spool.close()

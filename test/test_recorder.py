@@ -438,8 +438,9 @@ def test_a_transform_that_has_stopped_is_skipped_and_counted(rig):
     failures = r.series('c3d.pose_failures')[-1][1]
     assert r.series('c3d.stale_poses')[-1][1] == failures
     assert len(times) + failures == 61
-    assert 18 <= failures <= 20
-    assert times[-10:] == [round(5.1 + n / 10, 1) for n in range(10)]
+    # The ticks of the last half second before tf came back were still waiting, and tf reached them.
+    assert failures == 15
+    assert times[31:] == [round(4.6 + n / 10, 1) for n in range(15)]
 
 
 @pytest.mark.rule(33)
@@ -487,7 +488,7 @@ def test_the_preferred_frame_is_taken_when_it_comes_and_kept(rig):
     r = rig(reference_frames=['map', 'odom'])
     r.recorder.start_session()
     r.run(1)
-    for index in range(20):
+    for _ in range(20):
         r.clocks.advance(S // 10)
         r.tf.set_transform('map', 'odom', r.clocks.ros_ns, (10.0, 0.0, 0.0), (0.0, 0.0, 0.0, 1.0))
         r.robot(1, frame='odom')
