@@ -1,0 +1,44 @@
+"""What all tests share: DDS on loopback alone, the numbered rules, the recordings beside the project."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from rules import RULES
+
+ROOT = Path(__file__).parent.parent
+
+# Before anything starts rclpy: no packet leaves this machine, and no other run is heard. The processes that
+# tests start inherit both. Domains go to 101; 0 is everyone's.
+os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
+os.environ['ROS_DOMAIN_ID'] = str(1 + os.getpid() % 101)
+
+# A busy machine is no fault of the code under test.
+settings.register_profile('shared machine', deadline=None, derandomize='CI' in os.environ)
+settings.load_profile('shared machine')
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse rules that do not exist: they would be held by nobody."""
+    for item in items:
+        for marker in item.iter_markers('rule'):
+            if unknown := [number for number in marker.args if number not in RULES]:
+                raise pytest.UsageError(f'{item.nodeid}: no such rule: {unknown}')
+
+
+@pytest.fixture(scope='session')
+def root() -> Path:
+    """The root of the project."""
+    return ROOT
+
+
+@pytest.fixture(scope='session')
+def shared_data() -> Path:
+    """The folder of real recordings beside the project; skips where it is not there."""
+    folder = ROOT.parent / 'shared' / 'data'
+    if not folder.is_dir():
+        pytest.skip(f'no recordings in {folder}')
+    return folder
