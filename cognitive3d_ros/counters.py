@@ -72,11 +72,31 @@ class Drop(enum.Enum):
     DISK_ERROR = 'disk_error'
 
 
-Key = Count | tuple[Drop, str]
+class Fate(enum.Enum):
+    """What became of what came in on an input: what was received is the sum of all the others.
+
+    The value is the last word of the health series of cameras and lidars, but that what is stored is
+    called ``frames`` and ``scans`` there.
+    """
+
+    RECEIVED = 'received'
+    STORED = 'stored'
+    DECIMATED = 'decimated'
+    GATED = 'gated'
+    DROPPED = 'dropped'
+    DECODE_FAILURES = 'decode_failures'
+    POSE_FAILURES = 'pose_failures'
+
+
+Key = Count | tuple[Drop, str] | tuple[Fate, str]
 
 
 class Ledger:
-    """Counts by :class:`Count`, and drops by (:class:`Drop`, input name). Thread safe."""
+    """Counts by :class:`Count`, and for each input by :class:`Fate` and :class:`Drop`. Thread safe.
+
+    An input is named by its kind and its name: ``camera.front``, ``lidar.top``, ``topic.odom``; ``events``
+    are the user's.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -87,11 +107,17 @@ class Ledger:
         with self._lock:
             self._counts[count] = self._counts.get(count, 0) + n
 
-    def drop(self, reason: Drop, source: str, n: int = 1, *, event: bool = False) -> None:
-        """Count ``n`` dropped records (or events) of ``source`` under their reason and their total."""
-        total = Count.DROPPED_EVENTS if event else Count.DROPPED_RECORDS
+    def came(self, source: str, fate: Fate, n: int = 1) -> None:
+        """Count what became of ``n`` messages of an input. What is dropped is counted by :meth:`drop`."""
         with self._lock:
-            for key in (total, (reason, source)):
+            self._counts[fate, source] = self._counts.get((fate, source), 0) + n
+
+    def drop(self, reason: Drop, source: str, n: int = 1, *, event: bool = False) -> None:
+        """Count ``n`` dropped records (or events) of an input, under their reason and in all."""
+        total = Count.DROPPED_EVENTS if event else Count.DROPPED_RECORDS
+        keys: tuple[Key, ...] = (total, (reason, source), (Fate.DROPPED, source))
+        with self._lock:
+            for key in keys:
                 self._counts[key] = self._counts.get(key, 0) + n
 
     def value(self, key: Key) -> int:

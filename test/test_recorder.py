@@ -6,6 +6,7 @@ import math
 import pytest
 from recording_rig import WALL, Rig, S
 
+from cognitive3d_ros.counters import Fate
 from cognitive3d_ros.errors import SessionError
 from cognitive3d_ros.recording.properties import Host, os_name
 
@@ -861,3 +862,18 @@ def test_counts_start_at_zero_with_each_session(rig):
         r.run(1)
         r.recorder.end_session('shutdown')
         assert r.series('c3d.dropped_events', session_id)[-1][1] == 1
+
+
+def test_every_event_that_came_in_is_accounted_for(rig):
+    r = rig()
+    r.recorder.start_session()
+    for text in ('{"name": "a"}', 'nonsense', '{"name": "c3d.x"}', '{"name": "b"}'):
+        r.recorder.event_json(text)
+    r.recorder.event('c', '{}')
+    r.recorder.event('d', '[]')
+    r.recorder.end_session('shutdown')
+    fates = {fate: r.ledger.value((fate, 'events')) for fate in Fate}
+    assert fates[Fate.RECEIVED] == 6
+    assert fates[Fate.STORED] == 3
+    assert fates[Fate.DROPPED] == 3
+    assert sum(n for fate, n in fates.items() if fate is not Fate.RECEIVED) == fates[Fate.RECEIVED]

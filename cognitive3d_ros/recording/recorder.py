@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from cognitive3d_ros import __version__
 from cognitive3d_ros.clock import NS_PER_S, Arrival, Clocks, Reading, SessionClock, not_usable
-from cognitive3d_ros.counters import Count, Drop, Ledger, Level, UploadBlocked
+from cognitive3d_ros.counters import Count, Drop, Fate, Ledger, Level, UploadBlocked
 from cognitive3d_ros.errors import SessionError, SpoolError
 from cognitive3d_ros.log import Complaints, Log
 from cognitive3d_ros.parameters import Config
@@ -36,6 +36,7 @@ from cognitive3d_ros.wire.numbers import rounded
 
 __all__ = ['Host', 'Recorder', 'Status']
 
+EVENTS = 'events'  # the user's events, as an input of the ledger
 _IDLE_NS = NS_PER_S // 2  # how often an idle recorder looks at its clocks
 _JUMP_NS = 50_000_000  # a ROS clock that goes back by more has jumped
 _WARN_OFFSET_NS = 5 * NS_PER_S
@@ -287,6 +288,7 @@ class Recorder:
             if session is None:
                 return False
             arrival = self._arrive(session)
+            self._ledger.came(EVENTS, Fate.RECEIVED)
             try:
                 if name.startswith('c3d.'):
                     return self._refuse(
@@ -302,7 +304,7 @@ class Recorder:
                 return self._refuse(Drop.BAD_EVENT, f'event {name[:80]!r}: {error}')
             if len(name) > MAX_TEXT_CHARS:
                 return self._refuse(Drop.BAD_EVENT, f'event {name[:80]!r}…: the name is too long')
-            session.event(name, checked, arrival, stamp_ns)
+            session.event(name, checked, arrival, stamp_ns, EVENTS)
             return True
 
     def event_json(self, text: str) -> bool:
@@ -324,6 +326,7 @@ class Recorder:
             if not 0 <= stamp < 1e10:
                 raise ValueError(f'"stamp" is {stamp!r}: no time in seconds')
         except (ValueError, RecursionError) as error:
+            self._ledger.came(EVENTS, Fate.RECEIVED)
             return self._refuse(Drop.BAD_EVENT, f'events_json: {error}')
         return self.event(name, event.get('properties') or {}, round(stamp * NS_PER_S))
 
@@ -364,7 +367,7 @@ class Recorder:
             )
 
     def _refuse(self, reason: Drop, text: str) -> bool:
-        self._ledger.drop(reason, 'events', event=True)
+        self._ledger.drop(reason, EVENTS, event=True)
         self._complaints.warn(reason.value, f'{text}; the event is dropped')
         return False
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from cognitive3d_ros.clock import NS_PER_S, Arrival, Placed, SessionClock
 from cognitive3d_ros.conventions import OPTICAL_FORWARD_Z, Convention, resolve_gaze_convention
-from cognitive3d_ros.counters import BETWEEN_SESSIONS, Count, Key, Ledger, Level
+from cognitive3d_ros.counters import BETWEEN_SESSIONS, Count, Fate, Key, Ledger, Level
 from cognitive3d_ros.log import Log
 from cognitive3d_ros.parameters import Config
 from cognitive3d_ros.quaternions import about_z, multiply, optical_to_body
@@ -48,6 +48,7 @@ class _Event:
     wire_ns: int
     ros_ns: int
     deadline_mono_ns: int
+    source: str  # the input it came in on; empty for the recorder's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,7 @@ class Session:
         self._waiting: deque[_Event] = deque()
         self._point: Vector3 | None = None  # the robot's last known position, in the scene
         self._latest_event_ns = clock.start_ns
+        self._registered = False  # the robot's Dynamic Object
         self._properties: dict[str, PropertyValue] = {}
 
     def start(self, properties: Mapping[str, PropertyValue], arrival: Arrival) -> None:
@@ -232,8 +234,7 @@ class Session:
         point = self._convention.position_tuple(sample.robot.translation)
         position = self._convention.position_tuple(sample.gaze.translation)
         self._point = point
-        self.pose_samples += 1
-        self.spool.append(
+        stored = self.spool.append(
             'gaze',
             'pose',
             bodies.pose_entry(tick.wire_ns, position, rotation),
@@ -242,7 +243,8 @@ class Session:
             # Kept by the journal: where a session that never ended is closed.
             context=f'{{"p":{vector(point)}}}'.encode(),
         )
-        if self._config.robot_dynamic_object:
+        self.pose_samples += stored
+        if stored and self._config.robot_dynamic_object:
             self._snapshot(tick, sample.robot, point, arrival)
 
     def _snapshot(self, tick: Tick, robot: Transform, point: Vector3, arrival: Arrival) -> None:
@@ -250,23 +252,23 @@ class Session:
         rotation = self._convention.object_rotation_tuple(multiply(robot.rotation, self._yaw))
         if rotation is None:
             return
-        config, first = self._config, self.pose_samples == 1
-        entries = [
-            bodies.snapshot_entry(
-                config.robot_object_id, tick.wire_ns, point, rotation, first=first
-            )
-        ]
+        config, first = self._config, not self._registered
+        entry = bodies.snapshot_entry(
+            config.robot_object_id, tick.wire_ns, point, rotation, first=first
+        )
+        entries = [entry]
         if first:
-            entries.insert(
-                0,
-                bodies.manifest_entry(
-                    config.robot_object_id, config.robot_display_name, config.robot_mesh
-                ),
+            manifest = bodies.manifest_entry(
+                config.robot_object_id, config.robot_display_name, config.robot_mesh
             )
-        for entry in entries:
+            entries.insert(0, manifest)
+        stored = all(
             self.spool.append(
                 'dynamics', 'pose', entry, time_ns=tick.wire_ns, at_ns=arrival.session_ns
             )
+            for entry in entries
+        )
+        self._registered = self._registered or stored
 
     # Events
 
@@ -276,12 +278,16 @@ class Session:
         properties: Mapping[str, PropertyValue],
         arrival: Arrival,
         stamp_ns: int = 0,
+        source: str = '',
     ) -> None:
-        """Record an event at its stamp, or at its arrival; where the robot was, as soon as tf knows."""
+        """Record an event at its stamp, or at its arrival; where the robot was, as soon as tf knows.
+
+        ``source`` is the input it came in on; empty for the recorder's own events.
+        """
         placed = self.clock.place(arrival, stamp_ns)
         if stamp_ns and not placed.by_stamp:
             self._ledger.count(Count.STAMP_FALLBACKS)
-        self._waiting.append(self._place(name, properties, arrival, placed))
+        self._waiting.append(self._place(name, properties, arrival, placed, source))
         self.resolve(arrival)
 
     def _place(
@@ -290,6 +296,7 @@ class Session:
         properties: Mapping[str, PropertyValue],
         arrival: Arrival,
         placed: Placed | None = None,
+        source: str = '',
     ) -> _Event:
         wire_ns, ros_ns = (
             (arrival.wire_ns, arrival.ros_ns)
@@ -298,7 +305,7 @@ class Session:
         )
         # Nothing but a camera or lidar frame precedes sessionStart.
         wire_ns = max(wire_ns, self.clock.start_ns)
-        return _Event(name, properties, wire_ns, ros_ns, arrival.mono_ns + TF_WAIT_NS)
+        return _Event(name, properties, wire_ns, ros_ns, arrival.mono_ns + TF_WAIT_NS, source)
 
     def _record(self, event: _Event, arrival: Arrival, *, last_chance: bool) -> bool:
         """Record an event; False while tf may still reach its time."""
@@ -312,15 +319,19 @@ class Session:
         properties = dict(event.properties)
         if point is None:
             properties['c3d.position_unknown'] = True
-        self.events += 1
-        self._latest_event_ns = max(self._latest_event_ns, event.wire_ns)
-        self.spool.append(
+        stored = self.spool.append(
             'events',
             'events',
             bodies.event_entry(event.name, event.wire_ns, point or _ORIGIN, properties),
             time_ns=event.wire_ns,
             at_ns=arrival.session_ns,
+            source=event.source,
         )
+        if stored:
+            self.events += 1
+            self._latest_event_ns = max(self._latest_event_ns, event.wire_ns)
+            if event.source:
+                self._ledger.came(event.source, Fate.STORED)
         return True
 
     # Clock and health
@@ -384,6 +395,7 @@ class Session:
             wire_ns,
             arrival.ros_ns,
             arrival.mono_ns,
+            source='',
         )
         self._record(event, arrival, last_chance=True)
         self.spool.finish()
