@@ -16,6 +16,10 @@ ROOT = Path(__file__).parent.parent
 os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
 os.environ['ROS_DOMAIN_ID'] = str(1 + os.getpid() % 101)
 
+# Messages refuse a value of the wrong type, as on Humble. Later distributions check nothing unless told, and send
+# an int in a float64 as some other number.
+os.environ['ROS_PYTHON_CHECK_FIELDS'] = '1'
+
 # A busy machine is no fault of the code under test.
 settings.register_profile('shared machine', deadline=None, derandomize='CI' in os.environ)
 settings.load_profile('shared machine')
@@ -42,3 +46,27 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f'no recordings in {folder}')
     return folder
+
+
+@pytest.fixture
+def peer():
+    """The robot's side of the ROS graph."""
+    node_rig = pytest.importorskip('node_rig', reason='needs ROS', exc_type=ImportError)
+    peer = node_rig.Peer()
+    yield peer
+    peer.close()
+
+
+@pytest.fixture
+def start_node(tmp_path):
+    """Starts recorder nodes, which end with the test: ``start_node('folder', device_id='rover')``."""
+    node_rig = pytest.importorskip('node_rig', reason='needs ROS', exc_type=ImportError)
+    nodes = []
+
+    def start(folder='node', **settings):
+        nodes.append(node_rig.NodeProcess(tmp_path / folder, **settings))
+        return nodes[-1]
+
+    yield start
+    for node in nodes:
+        node.close()
