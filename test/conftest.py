@@ -16,8 +16,8 @@ ROOT = Path(__file__).parent.parent
 os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
 os.environ['ROS_DOMAIN_ID'] = str(1 + os.getpid() % 101)
 
-# Messages refuse a value of the wrong type, as on Humble. Later distributions check nothing unless told, and send
-# an int in a float64 as some other number.
+# Messages refuse a value of the wrong type, as on Humble. Later distributions check nothing unless told, and
+# send an int in a float64 as some other number.
 os.environ['ROS_PYTHON_CHECK_FIELDS'] = '1'
 
 # A busy machine is no fault of the code under test.
