@@ -67,6 +67,7 @@ class Drop(enum.Enum):
     NO_REFERENCE_FRAME = 'no_reference_frame'
     BAD_EVENT = 'bad_event'
     RESERVED_NAME = 'reserved_name'
+    NO_VALUE = 'no_value'
     QUEUE_FULL = 'queue_full'
     SPOOL_FULL = 'spool_full'
     DISK_ERROR = 'disk_error'

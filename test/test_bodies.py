@@ -127,9 +127,8 @@ def test_an_events_body():
 @pytest.mark.rule(39)
 def test_a_sensors_body_groups_samples_by_series():
     entries = [
-        bodies.sample_entry('battery.percentage', T, 87.5),
-        bodies.sample_entry('c3d.pose_failures', T, 0),
-        bodies.sample_entry('battery.percentage', T + 2_000_010_000, 87.4),
+        bodies.samples_entry(T, [('battery.percentage', 87.5), ('c3d.pose_failures', 0)]),
+        bodies.samples_entry(T + 2_000_010_000, [('battery.percentage', 87.4)]),
     ]
     body, _ = bodies.assemble(IDENTITY, 'sensors', 'series', 4, entries)
     assert json.loads(body) == {

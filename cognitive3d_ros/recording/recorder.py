@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cognitive3d_ros import __version__
@@ -329,6 +329,20 @@ class Recorder:
             self._ledger.came(EVENTS, Fate.RECEIVED)
             return self._refuse(Drop.BAD_EVENT, f'events_json: {error}')
         return self.event(name, event.get('properties') or {}, round(stamp * NS_PER_S))
+
+    def arrive(self) -> Arrival | None:
+        """Return when a message arrives, or None while no session is active: it is not recorded then."""
+        with self._lock:
+            return None if self._session is None else self._arrive(self._session)
+
+    def samples(self, source: str, samples: Sequence[tuple[str, float]], arrival: Arrival) -> None:
+        """Record the samples of one message: (series, value), as they arrived.
+
+        ``source`` is the ledger's name of the input; the message has been counted as received.
+        """
+        with self._lock:
+            if self._session is not None:
+                self._session.samples(source, samples, arrival)
 
     def set_properties(self, properties: Mapping[str, PropertyValue]) -> None:
         """Add to the active session's properties what has become known."""

@@ -7,15 +7,17 @@ recorder's lock and touches memory only, but for :meth:`Session.end`.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 
 from cognitive3d_ros.clock import NS_PER_S, Arrival, Placed, SessionClock
 from cognitive3d_ros.conventions import OPTICAL_FORWARD_Z, Convention, resolve_gaze_convention
-from cognitive3d_ros.counters import BETWEEN_SESSIONS, Count, Fate, Key, Ledger, Level
+from cognitive3d_ros.counters import BETWEEN_SESSIONS, Count, Drop, Fate, Key, Ledger, Level
 from cognitive3d_ros.log import Log
 from cognitive3d_ros.parameters import Config
 from cognitive3d_ros.quaternions import about_z, multiply, optical_to_body
+from cognitive3d_ros.recording.gate import ChangeGate
 from cognitive3d_ros.recording.poses import (
     TF_WAIT_NS,
     FrameChoice,
@@ -112,6 +114,7 @@ class Session:
         self._point: Vector3 | None = None  # the robot's last known position, in the scene
         self._latest_event_ns = clock.start_ns
         self._registered = False  # the robot's Dynamic Object
+        self._gate = ChangeGate()
         self._properties: dict[str, PropertyValue] = {}
 
     def start(self, properties: Mapping[str, PropertyValue], arrival: Arrival) -> None:
@@ -365,14 +368,36 @@ class Session:
             count.value: self._baseline.since(now, count) for count in Count
         }
         values |= {level.value: value for level, value in self._levels().items()}
-        for name, value in values.items():
-            self.spool.append(
-                'sensors',
-                'series',
-                bodies.sample_entry(name, arrival.wire_ns, value),
-                time_ns=arrival.wire_ns,
-                at_ns=arrival.session_ns,
-            )
+        self._samples(arrival, list(values.items()))
+
+    def _samples(
+        self, arrival: Arrival, samples: Sequence[tuple[str, float]], source: str = ''
+    ) -> bool:
+        return self.spool.append(
+            'sensors',
+            'series',
+            bodies.samples_entry(arrival.wire_ns, samples),
+            time_ns=arrival.wire_ns,
+            at_ns=arrival.session_ns,
+            source=source,
+        )
+
+    # Sensor series
+
+    def samples(self, source: str, samples: Sequence[tuple[str, float]], arrival: Arrival) -> None:
+        """Record the samples of one message of an input, as far as they pass the gate.
+
+        Values that are no finite numbers are no samples. They carry the time at which they arrived.
+        """
+        finite = [(name, value) for name, value in samples if isfinite(value)]
+        if not finite:
+            self._ledger.drop(Drop.NO_VALUE, source)
+            return
+        passed = self._gate.passed(finite, arrival.wire_ns)
+        if not passed:
+            self._ledger.came(source, Fate.GATED)
+        elif self._samples(arrival, passed, source):
+            self._ledger.came(source, Fate.STORED)
 
     def due_in_ns(self, arrival: Arrival) -> int:
         """Return how long this session can be left alone, in session time."""

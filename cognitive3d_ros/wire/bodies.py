@@ -10,8 +10,8 @@ byte   stream        what follows
        ``sensors``
 ``P``  ``gaze``      the JSON object of session properties, the changed ones only
 ``M``  ``dynamics``  the JSON object of the manifest
-``S``  ``sensors``   the series' name as JSON, a line feed, and its samples as ``[time,value]`` pairs
-                     joined by commas
+``S``  ``sensors``   for each series its name as JSON, a line feed, a ``[time,value]`` pair, and a line
+                     feed between series
 =====  ============  ==========================================================================
 
 Bodies are as the platform's other SDKs send them: an envelope, then ``data``.
@@ -20,7 +20,8 @@ Bodies are as the platform's other SDKs send them: an envelope, then ``data``.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from .identity import SessionIdentity
 from .numbers import number as _number
@@ -59,9 +60,16 @@ def event_entry(
     return f'{head}{tail}}}'.encode('utf-8', 'replace')
 
 
-def sample_entry(name: str, time_ns: int, value: float) -> bytes:
-    """Return one sample of a sensor series; the value is finite."""
-    return f'S{_text(name)}\n[{seconds(time_ns)},{_number(value)}]'.encode('utf-8', 'replace')
+@lru_cache(maxsize=8192)
+def _name(name: str) -> str:
+    return _text(name)
+
+
+def samples_entry(time_ns: int, samples: Iterable[tuple[str, float]]) -> bytes:
+    """Return samples of sensor series, (name, value), taken at one time; values are finite."""
+    time = seconds(time_ns)
+    text = '\n'.join([f'{_name(name)}\n[{time},{_number(value)}]' for name, value in samples])
+    return b'S' + text.encode('utf-8', 'replace')
 
 
 def manifest_entry(object_id: str, name: str, mesh: str) -> bytes:
@@ -83,8 +91,9 @@ def _sensor_data(entries: Sequence[bytes]) -> bytes:
     """Group samples by series, in the order in which the series first appear."""
     series: dict[bytes, list[bytes]] = {}
     for entry in entries:
-        name, _, pairs = entry[1:].partition(b'\n')
-        series.setdefault(name, []).append(pairs)
+        lines = entry[1:].split(b'\n')
+        for name, pair in zip(lines[::2], lines[1::2], strict=True):
+            series.setdefault(name, []).append(pair)
     return b','.join(
         b'{"name":' + name + b',"data":[' + b','.join(pairs) + b']}'
         for name, pairs in series.items()

@@ -6,7 +6,7 @@ Source: data format, Timestamps and Coordinates and units (five decimal places).
 from __future__ import annotations
 
 _NS_PER_TICK = 10_000  # five decimals of a second
-_TICKS_PER_S = 100_000
+TICKS_PER_S = 100_000
 
 
 def number(value: float) -> str:
@@ -20,17 +20,22 @@ def vector(values: tuple[float, ...]) -> str:
     return '[' + ','.join(map(number, values)) + ']'
 
 
-def seconds(time_ns: int) -> str:
-    """Return nanoseconds as seconds with at most five decimals, exactly.
+def ticks(time_ns: int) -> int:
+    """Return nanoseconds in units of 1e-5 s, half to even.
 
     A float holds epoch seconds only to 2e-7, so the rounding is done on the integer.
     """
-    ticks, rest = divmod(time_ns, _NS_PER_TICK)
-    if rest > _NS_PER_TICK // 2 or (rest == _NS_PER_TICK // 2 and ticks & 1):
-        ticks += 1
-    if ticks < 0:
-        return '-' + seconds(-ticks * _NS_PER_TICK)
-    whole, decimals = divmod(ticks, _TICKS_PER_S)
+    whole, rest = divmod(time_ns, _NS_PER_TICK)
+    half = _NS_PER_TICK // 2
+    return whole + (rest > half or (rest == half and whole & 1 == 1))
+
+
+def seconds(time_ns: int) -> str:
+    """Return nanoseconds as seconds with at most five decimals, exactly."""
+    count = ticks(time_ns)
+    if count < 0:
+        return '-' + seconds(-count * _NS_PER_TICK)
+    whole, decimals = divmod(count, TICKS_PER_S)
     return f'{whole}.{decimals:05d}'.rstrip('0').rstrip('.') if decimals else str(whole)
 
 
