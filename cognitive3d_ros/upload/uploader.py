@@ -103,8 +103,7 @@ class Uploader:
     """Delivers what a spool holds. Start it with :meth:`start`, or call :meth:`step` or :meth:`drain`.
 
     ``interrupt`` is the event that makes the transport give up sending, set when a stop has run out of
-    time; ``on_end`` is called when the thread ends. ``uniform`` gives random numbers from 0 to 1;
-    ``monotonic`` and ``wall`` give seconds.
+    time. ``uniform`` gives random numbers from 0 to 1; ``monotonic`` and ``wall`` give seconds.
     """
 
     def __init__(
@@ -118,7 +117,6 @@ class Uploader:
         log: Log,
         require_ack: bool = True,
         interrupt: threading.Event | None = None,
-        on_end: Callable[[], object] = lambda: None,
         uniform: Callable[[], float] = random.random,
         monotonic: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
@@ -126,7 +124,6 @@ class Uploader:
         self._gateway, self._host = gateway, endpoint.host(gateway)
         self._spool, self._transport, self._read_key = spool, transport, key
         self._ledger, self._log, self._require_ack = ledger, log, require_ack
-        self._on_end = on_end
         self._complaints = Complaints(log, lambda: int(monotonic() * 1e9))
         self._uniform, self._monotonic, self._wall = uniform, monotonic, wall
 
@@ -217,24 +214,20 @@ class Uploader:
             self._exchange(chosen)
         except Exception as error:  # noqa: BLE001 - one part never stops the others
             self._ledger.count(Count.UPLOAD_FAILURES)
-            self._backoff.failed()
-            self._failed.add(_lane(chosen))
+            self._failed_exchange(_lane(chosen))
             self._trouble('sending', f'{_name(chosen)} was not sent: {_said(error)}')
         return 0.0
 
     # --- the thread ---------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        try:
-            while self._stop_at_s is None or self._monotonic() < self._stop_at_s:
-                seen = self._spool.revision
-                wait_s = self.step()
-                if wait_s > 0 and self._stop_at_s is not None:
-                    break
-                if wait_s > 0:
-                    self._spool.wait(wait_s, seen)
-        finally:
-            self._on_end()
+        while self._stop_at_s is None or self._monotonic() < self._stop_at_s:
+            seen = self._spool.revision
+            wait_s = self.step()
+            if wait_s > 0 and self._stop_at_s is not None:
+                return  # waiting is for the next uploader
+            if wait_s > 0:
+                self._spool.wait(wait_s, seen)
 
     # --- choosing -----------------------------------------------------------------------------------
 
@@ -326,8 +319,7 @@ class Uploader:
             return
         self._ledger.count(Count.UPLOAD_FAILURES)
         if isinstance(verdict, policy.Retry):
-            self._backoff.failed(verdict.not_before_s)
-            self._failed.add(_lane(ref))
+            self._failed_exchange(_lane(ref), verdict.not_before_s)
             self._settle(verdict.blocked, verdict.reason)
         elif isinstance(verdict, policy.BadPart):
             self._quarantine(ref, verdict.reason)
@@ -346,9 +338,16 @@ class Uploader:
         """Wait no longer: the gateway answered this lane. Hold back those that failed before."""
         self._backoff.succeeded()
         self._lanes.pop(lane, None)
-        for failed in self._failed - {lane}:
+        for failed in self._failed - {lane} - self._lanes.keys():
             self._hold_back(failed)
         self._failed.clear()
+
+    def _failed_exchange(self, lane: Lane, not_before_s: float = 0.0) -> None:
+        """Wait; a lane that has failed alone before, for as long as it has earned itself."""
+        self._backoff.failed(not_before_s)
+        self._failed.add(lane)
+        if lane in self._lanes:
+            self._hold_back(lane)
 
     def _hold_back(self, lane: Lane) -> None:
         if lane not in self._lanes:
