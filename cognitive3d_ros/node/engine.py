@@ -18,7 +18,6 @@ from cognitive3d_ros.recording.recorder import Recorder
 from cognitive3d_ros.spool.spool import Spool, SpoolLimits
 from cognitive3d_ros.tf import TransformSource
 from cognitive3d_ros.upload import remote_variables
-from cognitive3d_ros.upload.build import make_uploader
 from cognitive3d_ros.upload.keys import ApplicationKey
 from cognitive3d_ros.upload.transport import RequestsTransport
 from cognitive3d_ros.upload.uploader import Uploader
@@ -98,15 +97,19 @@ class Engine:
                 f'spool.min_free_bytes ({spool.min_free_bytes >> 20} MiB): parts will be dropped'
             )
         self._key = ApplicationKey(str(config.application_key_file or ''))
-        self.uploader = make_uploader(
+        interrupt = threading.Event()
+        self._transport = RequestsTransport(
+            timeout_s=upload.timeout_s, max_bytes_per_s=upload.max_bytes_per_s, interrupt=interrupt
+        )
+        self.uploader = Uploader(
             gateway=config.gateway,
             key=self._key,
             spool=self.spool,
+            transport=self._transport,
             ledger=self.ledger,
             log=log,
-            timeout_s=upload.timeout_s,
-            max_bytes_per_s=upload.max_bytes_per_s,
             require_ack=upload.require_ack_header,
+            interrupt=interrupt,
         )
         self.recorder = Recorder(
             config,
@@ -253,7 +256,8 @@ class Engine:
             alarm.ring()
         for thread in self._threads:
             thread.join()
-        self.uploader.stop(delivery_s)
+        if self.uploader.stop(delivery_s):
+            self._transport.close()
         self.spool.close()
         for alarm in (self._pose_alarm, self._writer_alarm):
             alarm.close()
