@@ -206,14 +206,14 @@ class _Check:
             unique[list_name] = []
             for entry in entries:
                 name = series_prefix(entry)  # a member's name is its own
+                if name == entry:
+                    self.known.update(f'{word}.{name}.{key.name}' for key in FAMILIES[word].keys)
                 if name in names or entry in members:
                     self.fault(list_name, f'holds {show(entry)}: the name {name} is used twice')
                     continue
-                names.add(name)
                 unique[list_name].append(entry)
-                if name == entry:
-                    members.add(name)
-                    self.known.update(f'{word}.{name}.{key.name}' for key in FAMILIES[word].keys)
+                names.add(name)
+                members |= {name} & {entry}
         return unique
 
     def member(
