@@ -20,7 +20,7 @@ import rclpy
 from action_msgs.msg import GoalStatus, GoalStatusArray
 from geometry_msgs.msg import TransformStamped
 from nav_msgs.msg import Odometry
-from rclpy.executors import ExternalShutdownException
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
 from rclpy.signals import SignalHandlerOptions
@@ -87,7 +87,7 @@ class Robot(Node):
         self.scan = self.create_publisher(LaserScan, 'scan', qos_profile_sensor_data)
         self.goals = self.create_publisher(GoalStatusArray, 'dock/_action/status', LATCHED)
         self.events = self.create_publisher(String, f'{recorder}/events_json', 10)
-        self.goal = bytes(range(16))
+        self.goal = np.arange(16, dtype=np.uint8)
         for period, callback in (
             (0.02, self.drive),
             (0.1, self.look),
@@ -188,12 +188,15 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     robot = Robot(arguments.recorder)
+    executor = SingleThreadedExecutor()
+    executor.add_node(robot)
     try:
         while rclpy.ok() and not stop.is_set():
-            rclpy.spin_once(robot, timeout_sec=0.25)
+            executor.spin_once(timeout_sec=0.25)
     except ExternalShutdownException:
         pass
     finally:
+        executor.shutdown()
         robot.destroy_node()
         rclpy.try_shutdown()
 
