@@ -128,6 +128,20 @@ class Fs:
 
 
 REAL_FS = Fs()
+TEMPORARY = '.tmp'
+"""What a file's name ends in until its content is on the disk."""
+
+
+def make_folders(fs: Fs, path: Path) -> None:
+    """Make a folder and those above it, durably, where they are not there."""
+    try:
+        fs.make_folder(path)
+    except FileExistsError:
+        return
+    except FileNotFoundError:
+        make_folders(fs, path.parent)
+        fs.make_folder(path)
+    fs.sync_folder(path.parent)
 
 
 def write_all(fs: Fs, fd: int, data: bytes | memoryview) -> None:
@@ -142,7 +156,7 @@ def write_all(fs: Fs, fd: int, data: bytes | memoryview) -> None:
 
 def replace_file(fs: Fs, path: Path, data: bytes) -> int:
     """Put ``data`` durably in the place of a file, whole or not at all; return its open descriptor."""
-    temporary = path.with_name(path.name + '.tmp')
+    temporary = path.with_name(path.name + TEMPORARY)
     fd = fs.create(temporary)
     try:
         write_all(fs, fd, data)

@@ -9,6 +9,7 @@ Camera and lidar entries are too big to be written twice: they wait in memory fo
 from __future__ import annotations
 
 import contextlib
+import errno
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,6 +30,7 @@ Assemble = Callable[[SessionIdentity, str, str, int, Sequence[bytes]], tuple[byt
 
 JOURNAL = 'journal'
 _JOURNAL_LIMIT_BYTES = 1 << 20
+_ENTRY_BYTES = 48  # what an entry costs in memory besides its content
 _S = 1_000_000_000
 
 
@@ -43,6 +45,7 @@ class Rule:
 
 
 _MIB = 1 << 20
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 _JSON = Rule(10 * _S, 256 * 1024, 64 * _MIB)
 _KEPT = Rule(10 * _S, 256 * 1024, 80 * _MIB)  # goes on when the others are refused already
 _BINARY = Rule(5 * _S, 4 * _MIB, 64 * _MIB, journalled=False)
@@ -66,8 +69,11 @@ class Home(Protocol):
     def full(self) -> bool:
         """Whether there is no room and nothing left to evict."""
 
-    def make_room(self, need_bytes: int) -> None:
-        """Evict until there is room for so many bytes, as far as there is anything to evict."""
+    def make_room(self, need_bytes: int, *, starved: bool) -> None:
+        """Evict until there is room for so many bytes, as far as there is anything to evict.
+
+        ``starved``: the disk has just refused to take any more, whatever it says is free.
+        """
 
     def found(self, folder: Path) -> None:
         """Make a session's folder, durably."""
@@ -78,8 +84,11 @@ class Home(Protocol):
     def offer(self, refs: list[PartRef]) -> None:
         """Offer finished parts for delivery."""
 
+    def keep_entries(self, segment: Segment, state: journal.State, error: Exception) -> None:
+        """Put entries aside, durably, of which no part can be made."""
+
     def ended(self, session_id: str) -> None:
-        """Take note that a session has its durable end."""
+        """Take note that this process has no more to do with a session."""
 
 
 @dataclass(slots=True)
@@ -94,6 +103,11 @@ class Segment:
     size_bytes: int = 0
     latest_ns: int = 0
     journalled: int = 0
+
+    @property
+    def cost_bytes(self) -> int:
+        """What it takes in memory."""
+        return self.size_bytes + _ENTRY_BYTES * len(self.entries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +143,7 @@ class SessionSpool:
         self._io = threading.Lock()  # one flush at a time
         self._open: dict[tuple[str, str], Segment] = {}
         self._sealed = deque(start.segments)
-        self._pending_bytes = sum(segment.size_bytes for segment in start.segments)
+        self._pending_bytes = sum(segment.cost_bytes for segment in start.segments)
         self._numbers = dict(start.numbers)
         self._last_segment = start.segment
         self._latest_ns = start.latest_ns
@@ -139,6 +153,7 @@ class SessionSpool:
         self._closing = False
         self._ended = False
         self._error: str | None = None
+        self._starved = False  # the disk had no space at the last flush
         self._written = list(start.finished)  # parts that the journal does not know to be finished
         self._founded = False
         self._journal: int | None = None
@@ -177,12 +192,13 @@ class SessionSpool:
         """
         rule = RULES[klass]
         size = len(entry)
+        cost = size + _ENTRY_BYTES
         key = stream, klass
         with self._lock:
             if self._closing:
                 raise SpoolError(f'session {self.identity.session_id} has been finished already')
             full = self._home.full and klass in EVICTED_FIRST
-            if full or self._pending_bytes + size > rule.pending_bytes:
+            if full or self._pending_bytes + cost > rule.pending_bytes:
                 reason = self._why(full=full)
             else:
                 segment = self._open.get(key)
@@ -198,7 +214,7 @@ class SessionSpool:
                 segment.size_bytes += size
                 if time_ns > segment.latest_ns:
                     segment.latest_ns = time_ns
-                self._pending_bytes += size
+                self._pending_bytes += cost
                 self._at_ns = at_ns
                 if context is not None:
                     self._context = context
@@ -253,6 +269,18 @@ class SessionSpool:
             self._closing = True
         return self._run()
 
+    def abandon(self) -> None:
+        """Give the session up as a crash would: what is in memory is lost, what is on the disk is recovered.
+
+        For a session that could not be begun, and for tests.
+        """
+        with self._lock:
+            self._closing = True
+        with self._io:
+            self._close_journal()
+            self._ended = True
+        self._home.ended(self.identity.session_id)
+
     @property
     def error(self) -> str | None:
         """What the disk refused at the last flush, or None."""
@@ -272,13 +300,6 @@ class SessionSpool:
     def pending_bytes(self) -> int:
         """How much waits in memory for its part."""
         return self._pending_bytes
-
-    # What the spool calls
-
-    def abandon(self) -> None:
-        """Close the journal's descriptor and leave the session as a crash would."""
-        with self._io:
-            self._close_journal()
 
     # Inside
 
@@ -302,7 +323,7 @@ class SessionSpool:
                 with self._lock:
                     self._seal_due()
                     need = sum(segment.size_bytes for segment in self._sealed)
-                self._home.make_room(need)
+                self._home.make_room(need, starved=self._starved)
                 self._write_parts(self._commit())
                 if self._closing:
                     self._end()
@@ -310,8 +331,10 @@ class SessionSpool:
                     self._commit()
             except OSError as error:
                 self._error = f'{self._folder}: {error.strerror or error}'
+                self._starved = error.errno in _NO_SPACE
                 return False
             self._error = None
+            self._starved = False
             return True
 
     def _seal_due(self) -> None:
@@ -326,37 +349,37 @@ class SessionSpool:
             sealed = list(self._sealed)
             kept = [s for s in (*sealed, *self._open.values()) if RULES[s.klass].journalled]
             whole = self._journal is None or self._journal_bytes > self._journal_limit
-            counts = [(segment, len(segment.entries)) for segment in kept]
-            fresh = [
-                (segment.number, segment.entries[0 if whole else segment.journalled : count])
-                for segment, count in counts
-            ]
+            fresh = [(s.number, s.entries[0 if whole else s.journalled :]) for s in kept]
             if not whole and not self._changed and not any(run for _, run in fresh):
                 return sealed
+            counts = [(s, len(s.entries)) for s in kept]
+            state = self._state(kept)
             self._changed = False
-            latest_ns = max([self._latest_ns, *(segment.latest_ns for segment in kept)])
-            state = journal.State(
-                identity=self.identity,
-                numbers=dict(self._numbers),
-                segment=self._last_segment,
-                latest_ns=latest_ns,
-                open=tuple(
-                    journal.OpenSegment(s.number, s.stream, s.klass, s.latest_ns, count)
-                    for s, count in counts
-                ),
-                context=self._context,
-            )
         try:
             self._journal_write(journal.batch(state, fresh), whole=whole)
-        except OSError:
+            for segment, count in counts:
+                segment.journalled = count
+        except BaseException:
             # What it holds now is not known, so the next one is written anew.
             self._close_journal()
             raise
-        for segment, count in counts:
-            segment.journalled = count
-        self._latest_ns = latest_ns
+        self._latest_ns = state.latest_ns
         self._offer()
         return sealed
+
+    def _state(self, kept: Sequence[Segment]) -> journal.State:
+        """Return where the session stands, with these segments open."""
+        return journal.State(
+            identity=self.identity,
+            numbers=dict(self._numbers),
+            segment=self._last_segment,
+            latest_ns=max([self._latest_ns, *(s.latest_ns for s in kept)]),
+            open=tuple(
+                journal.OpenSegment(s.number, s.stream, s.klass, s.latest_ns, len(s.entries))
+                for s in kept
+            ),
+            context=self._context,
+        )
 
     def _journal_write(self, batch: bytes, *, whole: bool) -> None:
         """Write a batch durably, at the end of the journal or in its place."""
@@ -378,22 +401,27 @@ class SessionSpool:
         """Write closed segments as parts, in order."""
         for segment in sealed:
             number = self._numbers.get(segment.stream, 0) + 1
-            body, content_type = self._assemble(
-                self.identity, segment.stream, segment.klass, number, segment.entries
-            )
-            header = PartHeader(
-                self.identity,
-                segment.stream,
-                number,
-                segment.klass,
-                segment.number,
-                content_type,
-                segment.latest_ns,
-            )
-            self._written.append(self._home.write_part(self._folder, header, body))
+            try:
+                body, content_type = self._assemble(
+                    self.identity, segment.stream, segment.klass, number, segment.entries
+                )
+            except Exception as error:  # noqa: BLE001 - one segment never holds up the others
+                self._home.keep_entries(segment, self._state([segment]), error)
+                number -= 1
+            else:
+                header = PartHeader(
+                    self.identity,
+                    segment.stream,
+                    number,
+                    segment.klass,
+                    segment.number,
+                    content_type,
+                    segment.latest_ns,
+                )
+                self._written.append(self._home.write_part(self._folder, header, body))
             with self._lock:
                 self._sealed.popleft()
-                self._pending_bytes -= segment.size_bytes
+                self._pending_bytes -= segment.cost_bytes
                 self._numbers[segment.stream] = number
                 self._latest_ns = max(self._latest_ns, segment.latest_ns)
                 self._changed = True

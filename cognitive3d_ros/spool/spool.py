@@ -7,13 +7,36 @@
     <root>/sessions/<session id>/       finished parts, and `journal` while the session has no durable end
     <root>/quarantine/                  what cannot be read or is refused, each with a reason beside it
 
-The folders are the only truth. What is kept in memory is built from their names when the spool is opened.
+What holds at every moment, also when the process is killed or the power is cut at any system call. A flush
+that returned True is "a flush" here; the tests are in test/test_spool*.py:
+
+ 1. What was appended of JSON streams before a flush is on the disk, in the journal or in a finished part.
+    (test_power_cut_at_every_call, SpoolMachine)
+ 2. Camera and lidar entries are on the disk once their part is written; at most one open part of each, 4 MiB
+    or 5 s, is in memory alone. (test_binary_entries_wait_for_their_part)
+ 3. What is on the disk after a crash is what some flush saw: no entry without all that were appended before
+    it, and the context that was set with them. (SpoolMachine)
+ 4. No entry is in two parts, and none is lost by going on after a crash. (test_power_cut_at_every_call)
+ 5. The parts of a stream are numbered from 1 without a gap, by the order in which they were closed; the
+    entries of one class are in the order in which they were appended. (SpoolMachine)
+ 6. A part is offered only when it is on the disk and the journal knows that its segment is finished. Until
+    then nobody delivers, evicts or quarantines it. (test_unknown_parts_are_held_back)
+ 7. A finished part never changes: the same name means the same bytes. (SpoolMachine)
+ 8. A session is ended when all of it is in finished parts; that the journal is gone is the sign.
+    (test_finish_completes_after_the_disk_refused)
+ 9. Files are removed only when they were delivered or evicted. What cannot be read goes to quarantine, once,
+    with the reason; a newer format and foreign files are left alone and named. (test_damage)
+10. Eviction takes the oldest lidar parts, then camera, series, poses; events and properties never. Each is
+    counted and named. (test_eviction_order)
+11. The disk never raises out of append, flush, finish or delivered. What it refuses waits in memory, within
+    bounds; what is beyond them is refused and counted, events last. (test_a_call_that_fails, test_bounds)
+12. A second is issued once, and one process owns the spool. (test_seconds, test_lock)
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
+import errno
 import os
 import threading
 import time
@@ -21,17 +44,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from cognitive3d_ros.counters import Count, Ledger
+from cognitive3d_ros.counters import Count, Drop, Ledger
 from cognitive3d_ros.errors import FormatError, NewerFormatError, SpoolError, SpoolLockedError
-from cognitive3d_ros.spool import journal
-from cognitive3d_ros.spool.fs import REAL_FS, Fs, replace_file, write_all
-from cognitive3d_ros.spool.index import Index, PartRef, session_order
+from cognitive3d_ros.spool import journal, recovery
+from cognitive3d_ros.spool.fs import REAL_FS, TEMPORARY, Fs, make_folders, replace_file
+from cognitive3d_ros.spool.index import EVICTED_FIRST, Index, PartRef, session_order
+from cognitive3d_ros.spool.parts import write_part
+from cognitive3d_ros.spool.quarantine import Quarantine
 from cognitive3d_ros.spool.session import JOURNAL, Assemble, Segment, SessionSpool, Start
 from cognitive3d_ros.wire import framing
-from cognitive3d_ros.wire.framing import Part, PartHeader, parse_part_name, part_name
+from cognitive3d_ros.wire.framing import Part, PartHeader, part_name
 from cognitive3d_ros.wire.identity import SessionIdentity
 
-TEMPORARY = '.tmp'
+LAST_SECOND = 'last_second'
+_STARVED_BYTES = 4 << 20  # what is made room for when the disk is full whatever it says is free
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +70,10 @@ class SpoolLimits:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What waits for delivery: bytes and parts, the age of the oldest, and what is free on the disk."""
+    """What waits for delivery: bytes and parts, the age of the oldest, and what is free on the disk.
+
+    The age is by the wall clock, and wrong by what that was set by meanwhile; nothing depends on it.
+    """
 
     size_bytes: int
     parts: int
@@ -53,34 +82,35 @@ class Usage:
 
 
 class Spool:
-    """A spool that this process owns. Thread safe."""
+    """A spool that this process owns; see :meth:`open`. Thread safe."""
 
     def __init__(
         self,
         root: Path,
-        *,
-        fs: Fs = REAL_FS,
-        ledger: Ledger | None = None,
-        limits: SpoolLimits | None = None,
-        log: Callable[[str], None] | None = None,
+        fs: Fs,
+        ledger: Ledger,
+        limits: SpoolLimits,
+        log: Callable[[str], None],
     ) -> None:
-        """Use :meth:`open`."""
         self.root = root
         self.fs = fs
-        self.ledger = ledger if ledger is not None else Ledger()
-        self.limits = limits if limits is not None else SpoolLimits()
-        self.faults: list[str] = []
-        """What was found when the spool was opened that is not as it should be."""
+        self.ledger = ledger
+        self.limits = limits
         self.full = False
         """Whether there is no room and nothing left to evict."""
-        self._log = log if log is not None else _silent
+        self.faults: list[str] = []
+        """What was found at opening that is not as it should be, one sentence each."""
+        self._log = log
         self._sessions = root / 'sessions'
-        self._quarantine = root / 'quarantine'
+        self._quarantine = Quarantine(fs, root / 'quarantine')
         self._condition = threading.Condition()  # guards the fields below
         self._index = Index()
         self._live: dict[str, SessionSpool] = {}
-        self._unended: dict[str, SessionIdentity] = {}
+        self._unended: dict[str, SessionIdentity | None] = {}  # None: it cannot be resumed
         self._last_second = 0
+        self._undeleted: list[
+            PartRef
+        ] = []  # delivered or evicted, and the disk refused to remove it
         self._revision = 0
         self._lock: int | None = None
 
@@ -94,22 +124,28 @@ class Spool:
         limits: SpoolLimits | None = None,
         log: Callable[[str], None] | None = None,
     ) -> Spool:
-        """Take possession of a spool, made if it is not there.
+        """Take possession of a spool; it is made if it is not there.
 
         Args:
             root: its folder.
             fs: the disk.
-            ledger: where parts written, evicted, quarantined and uploaded are counted, and refusals.
+            ledger: where parts written, uploaded, evicted and quarantined are counted, and refusals.
             limits: how much it may hold.
-            log: is given one line for each thing that a person should know.
+            log: is given a line for each thing that a person should know.
 
         Raises:
             SpoolLockedError: another process owns it.
             SpoolError: it cannot be made or written.
         """
-        spool = cls(Path(root), fs=fs, ledger=ledger, limits=limits, log=log)
-        spool._take()
+        spool = cls(
+            Path(root),
+            fs,
+            Ledger() if ledger is None else ledger,
+            SpoolLimits() if limits is None else limits,
+            _silent if log is None else log,
+        )
         try:
+            spool._take()
             spool._scan()
         except OSError as error:
             spool.close()
@@ -125,7 +161,8 @@ class Spool:
         for session in live:
             session.abandon()
         if lock is not None:
-            self.fs.close(lock)
+            with contextlib.suppress(OSError):
+                self.fs.close(lock)
         self.wake()
 
     # Session ids
@@ -141,12 +178,13 @@ class Spool:
         Raises:
             SpoolError: the disk refused.
         """
-        path = self.root / 'last_second'
+        last = max(self._last_second, second)
+        path = self.root / LAST_SECOND
         try:
-            self.fs.close(replace_file(self.fs, path, f'{second}\n'.encode()))
+            self.fs.close(replace_file(self.fs, path, f'{last}\n'.encode()))
         except OSError as error:
             raise SpoolError(_advice(path, error)) from error
-        self._last_second = max(self._last_second, second)
+        self._last_second = last
 
     # Producers
 
@@ -158,16 +196,29 @@ class Spool:
     def start(self, identity: SessionIdentity, assemble: Assemble) -> SessionSpool:
         """Begin a session. If the disk refuses, it begins in memory; see its ``error``.
 
+        Args:
+            identity: what each part will say about the session.
+            assemble: makes a part's body of its entries.
+
         Raises:
             SpoolError: the id is none, or the spool holds it already.
         """
         session_id = identity.session_id
         if not framing.is_session_id(session_id):
             raise SpoolError(f'{session_id!r} is no session id: <unix seconds>_<device id>')
-        session = SessionSpool(self, self._folder(session_id), Start(identity), assemble)
+        folder = self._folder(session_id)
         with self._condition:
-            if self._holds(session_id):
+            known = self._holds(session_id)
+            if not known:
+                try:
+                    self.fs.make_folder(folder)
+                except FileExistsError:
+                    known = True
+                except OSError:
+                    pass  # the session's flush tries again, and says it
+            if known:
                 raise SpoolError(f'{self.root} holds session {session_id} already')
+            session = SessionSpool(self, folder, Start(identity), assemble)
             self._live[session_id] = session
         session.flush()
         return session
@@ -175,7 +226,7 @@ class Spool:
     def unended(self) -> list[SessionIdentity]:
         """Return the sessions that were found without an end and not resumed yet, oldest first."""
         with self._condition:
-            found = list(self._unended.values())
+            found = [identity for identity in self._unended.values() if identity is not None]
         return sorted(found, key=lambda identity: session_order(identity.session_id))
 
     def resume(self, session_id: str, assemble: Assemble) -> SessionSpool:
@@ -199,73 +250,93 @@ class Spool:
         session.flush()
         return session
 
+    def flush(self) -> bool:
+        """Flush the sessions of this process, also those whose end the disk has refused before.
+
+        Returns:
+            True if all is durable; see each session's ``error``.
+        """
+        with self._condition:
+            live = list(self._live.values())
+        durable = [session.flush() for session in live]  # all of them, whatever the first says
+        return all(durable)
+
     # The consumer
 
     @property
     def live(self) -> frozenset[str]:
-        """The sessions that are being recorded now."""
+        """The sessions of this process that have no durable end yet."""
         with self._condition:
             return frozenset(self._live)
 
-    @property
-    def revision(self) -> int:
-        """Changes whenever parts were offered; see :meth:`wait`."""
-        return self._revision
+    def sessions(self) -> list[str]:
+        """Return the sessions that have parts to deliver, oldest first."""
+        with self._condition:
+            return self._index.sessions()
+
+    def heads(self, session_id: str) -> list[PartRef]:
+        """Return the first part of each stream of a session."""
+        with self._condition:
+            return self._index.heads(session_id)
 
     def parts(self) -> Iterator[PartRef]:
         """Give the parts to deliver: the oldest session first, stream by stream, by number.
 
         What is added or removed meanwhile may or may not be among them.
         """
-        return self._walk(self._index.of_session)
+        for session_id in self.sessions():
+            with self._condition:
+                refs = self._index.of_session(session_id)
+            yield from refs
 
-    def heads(self, session_id: str | None = None) -> Iterator[PartRef]:
-        """Give the first part of each stream, of each session (the oldest first) or of one."""
-        if session_id is None:
-            return self._walk(self._index.heads)
-        with self._condition:
-            return iter(self._index.heads(session_id))
-
-    def read(self, ref: PartRef) -> Part | None:
-        """Return a part, or None if it is not there any more or had to be quarantined.
+    def read(self, ref: PartRef) -> Part:
+        """Return a part.
 
         Raises:
-            SpoolError: it cannot be read now; it stays where it is.
+            FormatError: it can never be read, and was put aside (or left alone, if of a newer format).
+            SpoolError: it cannot be read now, or is not there any more (it was evicted).
         """
         path = self._path(ref)
         try:
             part = framing.parse(self.fs.read(path))
-        except FileNotFoundError:
-            self._forget(ref)
-            return None
+            header = part.header
+            said = header.identity.session_id, header.stream, header.number, header.klass
+            if said != ref[:4]:
+                raise FormatError(f'its name says {ref[:4]}, its header {said}')
         except NewerFormatError as error:
             self._forget(ref)
-            self._fault(f'{path}: {error}; left alone')
-            return None
+            self._log(f'{path}: {error}; left alone')
+            raise
         except FormatError as error:
             self.quarantine(ref, str(error))
-            return None
-        except PermissionError as error:
-            self.quarantine(ref, f'it cannot be read: {error.strerror}')
-            return None
+            raise
+        except FileNotFoundError:
+            self._forget(ref)
+            raise SpoolError(f'{path} is not there any more') from None
+        except (PermissionError, IsADirectoryError) as error:
+            reason = f'it cannot be read: {error.strerror}'
+            self.quarantine(ref, reason)
+            raise FormatError(f'{path}: {reason}') from None
         except OSError as error:
             raise SpoolError(_advice(path, error)) from error
-        header = part.header
-        said = header.identity.session_id, header.stream, header.number, header.klass
-        if said != ref[:4]:
-            self.quarantine(ref, f'its name and its header differ: {ref[:4]} and {said}')
-            return None
         return part
 
     def delivered(self, ref: PartRef) -> None:
-        """Remove a part that was delivered."""
+        """Remove a part that was delivered, and its session's folder with the last one."""
         self.ledger.count(Count.PARTS_UPLOADED)
-        self._remove(ref)
+        if self._forget(ref):
+            self._unlink(ref)
 
     def quarantine(self, ref: PartRef, reason: str) -> None:
-        """Move a part out of the way, with the reason beside it."""
+        """Move a part out of the way, with the reason beside it. Does nothing if it is not there any more."""
         if self._forget(ref):
-            self._move_away(self._path(ref), ref.session_id, reason)
+            self._log(self._move_away(self._path(ref), ref.session_id, reason))
+            self._tidy(ref.session_id)
+
+    @property
+    def revision(self) -> int:
+        """Changes whenever parts were offered; see :meth:`wait`."""
+        return self._revision
 
     def wait(self, timeout_s: float, since: int | None = None) -> bool:
         """Wait until parts are offered after ``since`` (a :attr:`revision`; now, if None), or :meth:`wake`.
@@ -299,32 +370,44 @@ class Spool:
             free_bytes = self.fs.free_bytes(self.root)
         return Usage(size_bytes, parts, max(ages_s), free_bytes)
 
-    # What a session calls (see session.Home)
+    # What a session calls (session.Home)
 
-    def make_room(self, need_bytes: int) -> None:
+    def make_room(self, need_bytes: int, *, starved: bool) -> None:
         """Evict until ``need_bytes`` fit within the limits, or nothing is left to evict."""
+        limits = self.limits
         free_bytes = self.fs.free_bytes(self.root)
         evicted: list[PartRef] = []
         with self._condition:
-            used = self._index.size_bytes
-            over = used + need_bytes - self.limits.max_bytes
-            short = need_bytes - (free_bytes - self.limits.min_free_bytes)
-            missing = max(over, short)
+            used_bytes = self._index.size_bytes
+            missing = max(
+                used_bytes + need_bytes - limits.max_bytes,
+                limits.min_free_bytes + need_bytes - free_bytes,
+                max(need_bytes, _STARVED_BYTES) if starved else 0,
+            )
             victims = self._index.victims()
             while missing > 0 and (ref := next(victims, None)) is not None:
                 evicted.append(ref)
                 missing -= ref.size_bytes
             for ref in evicted:
                 self._index.remove(ref)
-            self.full = missing > 0
+            was_full, self.full = self.full, missing > 0
+        why = (
+            f'the spool holds {used_bytes} of {limits.max_bytes} bytes, and the disk has {free_bytes} '
+            f'left, of which {limits.min_free_bytes} are for others'
+        )
         for ref in evicted:
             self.ledger.count(Count.PARTS_EVICTED)
             self._log(
-                f'evicted {self._path(ref).relative_to(self._sessions)} ({ref.size_bytes} bytes): '
-                f'the spool holds {used} of {self.limits.max_bytes} bytes, the disk has {free_bytes} free '
-                f'of which {self.limits.min_free_bytes} are left to others'
+                f'evicted {ref.session_id}/{part_name(*ref[1:4])}, {ref.size_bytes} bytes: {why}'
             )
             self._unlink(ref)
+        if self.full and not was_full:
+            self._log(
+                f'full, and nothing left to evict: new {", ".join(EVICTED_FIRST)} records are refused '
+                f'until there is space: {why}'
+            )
+        elif was_full and not self.full:
+            self._log('there is space again: everything is recorded')
 
     def found(self, folder: Path) -> None:
         """Make a session's folder, durably."""
@@ -333,35 +416,11 @@ class Spool:
         self.fs.sync_folder(folder.parent)
 
     def write_part(self, folder: Path, header: PartHeader, body: bytes) -> PartRef:
-        """Write a part durably: temporary file, sync, rename, sync of the folder.
-
-        The kernel is told to write the body out while the checksum is computed.
-        """
-        fs = self.fs
-        path = folder / part_name(header.stream, header.number, header.klass)
-        temporary = path.with_name(path.name + TEMPORARY)
-        head = framing.head(header, len(body))
-        fd = fs.create(temporary)
-        try:
-            try:
-                write_all(fs, fd, head)
-                write_all(fs, fd, body)
-                fs.start_writeback(fd)
-                end = framing.trailer(head, body)
-                write_all(fs, fd, end)
-                fs.sync(fd)
-            finally:
-                fs.close(fd)
-            fs.rename(temporary, path)
-            fs.sync_folder(folder)
-        except OSError:
-            with contextlib.suppress(OSError):
-                fs.remove(temporary)
-            raise
+        """Write a part durably."""
+        size_bytes = write_part(self.fs, folder, header, body)
         self.ledger.count(Count.PARTS_WRITTEN)
-        size = len(head) + len(body) + len(end)
         return PartRef(
-            header.identity.session_id, header.stream, header.number, header.klass, size
+            header.identity.session_id, header.stream, header.number, header.klass, size_bytes
         )
 
     def offer(self, refs: list[PartRef]) -> None:
@@ -371,8 +430,17 @@ class Spool:
             self._revision += 1
             self._condition.notify_all()
 
+    def keep_entries(self, segment: Segment, state: journal.State, error: Exception) -> None:
+        """Put entries aside, durably, of which no part can be made; as a journal of one batch."""
+        name = f'{segment.stream}.{segment.number:06d}.{segment.klass}.entries'
+        reason = f'no part can be made of these entries: {type(error).__name__}: {error}'
+        data = journal.batch(state, [(segment.number, segment.entries)])
+        name = self._quarantine.keep(name, data, state.identity.session_id, reason)
+        self.ledger.count(Count.PARTS_QUARANTINED)
+        self._log(f'quarantine/{name}: {reason}')
+
     def ended(self, session_id: str) -> None:
-        """Take note that a session has its durable end."""
+        """Take note that this process has no more to do with a session."""
         with self._condition:
             self._live.pop(session_id, None)
         self._tidy(session_id)
@@ -380,135 +448,136 @@ class Spool:
     # Inside: opening
 
     def _take(self) -> None:
-        """Make the folders and take the lock."""
+        """Make the folders, take the lock, and see that they can be written."""
         root = self.root
-        try:
-            for folder in (*reversed(root.parents), root):
-                with contextlib.suppress(FileExistsError):
-                    if not folder.exists():
-                        self.fs.make_folder(folder)
-            taken = self.fs.lock(root / 'lock', f'{os.getpid()}\n')
-            if isinstance(taken, str):
-                raise SpoolLockedError(
-                    f'{root} is in use by another process (pid {taken or "unknown"} by its lock file); '
-                    'stop that one, or give this one a spool.dir of its own'
-                )
-            self._lock = taken
-            for folder in (self._sessions, self._quarantine):
-                with contextlib.suppress(FileExistsError):
-                    self.fs.make_folder(folder)
-            self.fs.sync_folder(root)
-        except OSError as error:
-            self.close()
-            raise SpoolError(_advice(root, error)) from error
+        make_folders(self.fs, root)
+        taken = self.fs.lock(root / 'lock', f'{os.getpid()}\n')
+        if isinstance(taken, str):
+            raise SpoolLockedError(
+                f'{root} is in use by another process (its lock file says {taken or "nothing"!r}); '
+                'stop that one, or give this one a spool.dir of its own'
+            )
+        self._lock = taken
+        for folder in (self._sessions, self._quarantine.folder):
+            make_folders(self.fs, folder)
+        for folder in (root, self._sessions, self._quarantine.folder):
+            probe = folder / f'writable{TEMPORARY}'
+            try:
+                self.fs.close(self.fs.create(probe))
+                self.fs.remove(probe)
+            except OSError as error:
+                if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                    raise
+                self._fault(f'{folder}: {error.strerror}')
 
     def _scan(self) -> None:
         """Build the index from the names in the folders."""
-        for entry in sorted(self.fs.scan(self._sessions)):
-            if entry.kind == 'folder' and framing.is_session_id(entry.name):
-                self._last_second = max(self._last_second, session_order(entry.name)[0])
-                try:
-                    self._scan_session(entry.name)
-                except OSError as error:
-                    self._fault(f'{self._sessions / entry.name}: {error.strerror}; passed over')
-            else:
-                self._fault(f'{self._sessions / entry.name}: not a session; left alone')
-        path = self.root / 'last_second'
+        for name, kind, _ in sorted(self.fs.scan(self._sessions)):
+            path = self._sessions / name
+            if kind != 'folder' or not framing.is_session_id(name):
+                self._fault(f'{path}: not a session; left alone')
+                continue
+            self._last_second = max(self._last_second, session_order(name)[0])
+            try:
+                self._scan_session(name)
+            except OSError as error:
+                self._unended.setdefault(name, None)
+                self._fault(f'{path}: {error.strerror}; left alone')
+        path = self.root / LAST_SECOND
+        with contextlib.suppress(OSError):
+            self.fs.remove(path.with_name(path.name + TEMPORARY))  # it was not issued
         try:
-            self._last_second = max(self._last_second, int(self.fs.read(path)))
+            self._last_second = max(self._last_second, int(self.fs.read(path)[:20]))
         except FileNotFoundError:
             pass
         except (ValueError, OSError) as error:
-            self._fault(f'{path}: {error}; the newest session here stands in for it')
+            self._fault(f'{path}: {error}; the newest session in the spool stands in for it')
 
     def _scan_session(self, session_id: str) -> None:
-        """Index a session's parts; those that its journal does not know are left for :meth:`resume`."""
-        folder = self._folder(session_id)
-        refs: list[PartRef] = []
-        temporary: list[str] = []
-        has_journal = False
-        for name, kind, size in self.fs.scan(folder):
-            parsed = parse_part_name(name)
-            if parsed is not None and kind == 'file':
-                refs.append(PartRef(session_id, *parsed, size))
-            elif name == JOURNAL and kind == 'file':
-                has_journal = True
-            elif name.endswith(TEMPORARY) and kind == 'file':
-                temporary.append(name)
-            elif parsed is not None:
-                self._move_away(folder / name, session_id, f'a {kind} with the name of a part')
-            else:
-                self._fault(f'{folder / name}: not a part; left alone')
-        refs.sort()
-        for name in temporary:
-            if name == JOURNAL + TEMPORARY:
-                with contextlib.suppress(OSError):
-                    self.fs.remove(folder / name)
-            else:
-                self._move_away(
-                    folder / name, session_id, 'the temporary file of a process that died'
+        """Index the finished parts of a session, and take note if it has no end."""
+        fs, folder = self.fs, self._folder(session_id)
+        found = recovery.look(fs, folder)
+        for name, reason in found.misnamed:
+            self._fault(self._move_away(folder / name, session_id, reason))
+        for name in found.foreign:
+            self._fault(f'{folder / name}: not a part; left alone')
+        numbers: dict[str, int] | None = None
+        if found.has_journal:
+            self._unended[session_id] = None
+            replay = journal.replay(fs.read(folder / JOURNAL))
+            if replay.newer is not None:
+                self._fault(
+                    f'{folder / JOURNAL}: format {replay.newer}, a newer cognitive3d_ros wrote it; the '
+                    'session is left alone'
                 )
-        if has_journal:
-            found = journal.replay(self.fs.read(folder / JOURNAL))
-            if found.state is None:
-                self._fault(f'{folder / JOURNAL}: cannot be read')
                 return
-            self._unended[session_id] = found.state.identity
-            numbers = found.state.numbers
-            refs = [ref for ref in refs if ref.number <= numbers.get(ref.stream, 0)]
-        self._index.add(refs)
-        if not refs:
-            self._tidy(session_id)
+            state = replay.state
+            numbers = {} if state is None else dict(state.numbers)
+            identity = (
+                recovery.identity_of(fs, folder, found.parts) if state is None else state.identity
+            )
+            if identity is None or identity.session_id != session_id:
+                reason = 'it cannot be read, and no part says whose it is'
+                self._fault(self._move_away(folder / JOURNAL, session_id, reason))
+                del self._unended[session_id]
+                numbers = None
+            else:
+                self._unended[session_id] = identity
+        if found.has_journal_temporary:
+            fs.remove(folder / (JOURNAL + TEMPORARY))  # nothing in it was promised to anyone
+        for name in found.temporary:
+            self._adopt(folder, name, numbers)
+        parts = found.parts
+        if numbers is not None:
+            parts = recovery.finished(parts, numbers)
+        self._index.add(parts)
+        self._tidy(session_id)
+
+    def _adopt(self, folder: Path, name: str, numbers: dict[str, int] | None) -> None:
+        """Make a temporary file of a dead process the part it was to be, or put it aside.
+
+        It is not indexed: the journal does not know it, so :meth:`resume` will find it.
+        """
+        fs = self.fs
+        if numbers is None:
+            reason: str | None = (
+                'the temporary file of a process that died, of a session that has ended'
+            )
+        else:
+            reason = recovery.adoptable(fs, folder, name, numbers)
+        if reason is not None:
+            self._fault(self._move_away(folder / name, folder.name, reason))
+            return
+        descriptor = fs.open(folder / name)
+        try:
+            fs.sync(descriptor)
+        finally:
+            fs.close(descriptor)
+        fs.rename(folder / name, folder / name.removesuffix(TEMPORARY))
+        fs.sync_folder(folder)
 
     def _restart(self, identity: SessionIdentity) -> Start:
         """Find out where a session stood when its process died."""
-        folder = self._folder(identity.session_id)
+        session_id = identity.session_id
+        folder = self._folder(session_id)
         self.fs.sync_folder(folder)  # what is seen now must be there after a power cut too
-        replay = journal.replay(self.fs.read(folder / JOURNAL))
-        state = replay.state
-        if state is None:
-            raise OSError(0, 'the journal cannot be read')
-        numbers = dict(state.numbers)
-        segment = state.segment
-        latest_ns = state.latest_ns
-        done: set[int] = set()
-        finished: list[PartRef] = []
-        for entry in sorted(self.fs.scan(folder)):
-            name = parse_part_name(entry.name)
-            if name is None or name.number <= state.numbers.get(name.stream, 0):
-                continue
-            try:
-                header = framing.parse(self.fs.read(folder / entry.name)).header
-            except FormatError as error:
-                self._move_away(folder / entry.name, identity.session_id, str(error))
-                continue
-            finished.append(PartRef(identity.session_id, *name, entry.size_bytes))
-            done.add(header.segment)
-            numbers[name.stream] = max(numbers.get(name.stream, 0), name.number)
-            segment = max(segment, header.segment)
-            latest_ns = max(latest_ns, header.latest_ns)
-        segments = [
-            Segment(
-                number=open_.segment,
-                stream=open_.stream,
-                klass=open_.klass,
-                entries=replay.entries[open_.segment],
-                size_bytes=sum(map(len, replay.entries[open_.segment])),
-                latest_ns=open_.latest_ns,
+        restart = recovery.restart(self.fs, folder, identity)
+        replay = restart.replay
+        for name, reason in restart.unreadable:
+            self._log(self._move_away(folder / name, session_id, reason))
+        if replay.damaged_bytes or replay.lost_entries or replay.state is None:
+            lost = replay.lost_entries
+            reason = (
+                f'{replay.damaged_bytes} bytes of the journal are damaged, {lost} entries of open parts lost'
+                if replay.state is not None
+                else 'the journal cannot be read; what was not in a finished part is lost'
             )
-            for open_ in sorted(state.open, key=lambda open_: open_.segment)
-            if open_.segment not in done
-        ]
-        return Start(
-            identity,
-            segments,
-            finished,
-            numbers,
-            segment,
-            latest_ns,
-            state.context,
-            replay.lost_entries,
-        )
+            data = self.fs.read(folder / JOURNAL)
+            name = self._quarantine.keep(JOURNAL, data, session_id, reason)
+            self._log(f'{folder / JOURNAL}: {reason}; a copy is quarantine/{name}')
+            if lost:
+                self.ledger.drop(Drop.DISK_ERROR, 'journal', lost)
+        return restart.start
 
     # Inside: parts
 
@@ -523,63 +592,52 @@ class Spool:
         known = session_id in self._live or session_id in self._unended
         return known or bool(self._index.heads(session_id))
 
-    def _walk(self, of_session: Callable[[str], list[PartRef]]) -> Iterator[PartRef]:
-        """Give parts session by session."""
-        with self._condition:
-            sessions = self._index.sessions()
-        for session_id in sessions:
-            with self._condition:
-                refs = of_session(session_id)
-            yield from refs
-
     def _forget(self, ref: PartRef) -> bool:
         """Take a part out of the index; False if it is not there."""
         with self._condition:
             return self._index.remove(ref)
 
-    def _remove(self, ref: PartRef) -> None:
-        """Take a part out of the index and off the disk."""
-        if self._forget(ref):
-            self._unlink(ref)
-
     def _unlink(self, ref: PartRef) -> None:
-        """Take a part off the disk, and its session's folder with the last one."""
-        path = self._path(ref)
-        try:
-            self.fs.remove(path)
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            self._fault(f'{path}: cannot be removed: {error.strerror}')
-        self._tidy(ref.session_id)
+        """Take a part off the disk, and its session's folder with the last one.
+
+        What the disk refuses is tried again after the next one that it does not refuse.
+        """
+        tried: PartRef | None = ref
+        while tried is not None:
+            path = self._path(tried)
+            try:
+                self.fs.remove(path)
+            except FileNotFoundError:
+                pass
+            except OSError as error:
+                with self._condition:
+                    self._undeleted.append(tried)
+                if tried is ref:
+                    self._log(f'{path}: cannot be removed yet: {error.strerror}')
+                return
+            self._tidy(tried.session_id)
+            with self._condition:
+                tried = self._undeleted.pop() if self._undeleted else None
 
     def _tidy(self, session_id: str) -> None:
         """Remove a session's folder when nothing is left in it."""
         with self._condition:
             if self._holds(session_id):
                 return
-        with contextlib.suppress(OSError):  # something foreign lies in it
-            self.fs.remove_folder(self._folder(session_id))
+            with contextlib.suppress(OSError):  # something that is not ours lies in it
+                self.fs.remove_folder(self._folder(session_id))
 
-    def _move_away(self, path: Path, session_id: str, reason: str) -> None:
-        """Move a file to the quarantine, with the reason beside it."""
-        name = f'{session_id}.{path.name}'
-        note = json.dumps({'session': session_id, 'file': path.name, 'reason': reason}, indent=2)
+    def _move_away(self, path: Path, session_id: str, reason: str) -> str:
+        """Move a file to the quarantine, and return what became of it, as a sentence."""
         self.ledger.count(Count.PARTS_QUARANTINED)
-        self._fault(f'{path}: {reason}; moved to {self._quarantine.name}/{name}')
         try:
-            self.fs.rename(path, self._quarantine / name)
-            fd = self.fs.create(self._quarantine / f'{name}.reason.json')
-            try:
-                write_all(self.fs, fd, note.encode())
-            finally:
-                self.fs.close(fd)
+            name = self._quarantine.move(path, session_id, reason)
         except OSError as error:
-            self._fault(f'{path}: cannot be moved away: {error.strerror}')
-        self._tidy(session_id)
+            return f'{path}: {reason}; it cannot be moved away: {error.strerror}'
+        return f'{path}: {reason}; moved to quarantine/{name}'
 
     def _fault(self, text: str) -> None:
-        """Note what is not as it should be."""
+        """Note what is not as it should be, at opening."""
         self.faults.append(text)
         self._log(text)
 

@@ -1,0 +1,52 @@
+"""Where files go that cannot be read, or that the gateway will never take: kept, with the reason."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from cognitive3d_ros.spool.fs import Fs, write_all
+
+REASON_SUFFIX = '.reason.json'
+
+
+class Quarantine:
+    """The quarantine folder of a spool. Not thread safe by itself; raises OSError."""
+
+    def __init__(self, fs: Fs, folder: Path) -> None:
+        self.folder = folder
+        self._fs = fs
+
+    def move(self, path: Path, session_id: str, reason: str) -> str:
+        """Move a file (or whatever has its name) here; return the name it has now."""
+        name = self._note(path.name, session_id, reason)
+        self._fs.rename(path, self.folder / name)
+        return name
+
+    def keep(self, filename: str, data: bytes, session_id: str, reason: str) -> str:
+        """Keep a copy of bytes here, durably; return the name they have."""
+        name = self._note(filename, session_id, reason)
+        self._write(self.folder / name, data)
+        self._fs.sync_folder(self.folder)
+        return name
+
+    def _note(self, filename: str, session_id: str, reason: str) -> str:
+        """Write the reason down under a name that is free, and return that name."""
+        taken = {entry.name for entry in self._fs.scan(self.folder)}
+        name = first = f'{session_id}.{filename}'
+        count = 1
+        while name in taken or name + REASON_SUFFIX in taken:
+            count += 1
+            name = f'{first}.{count}'
+        note = {'session': session_id, 'file': filename, 'reason': reason}
+        text = json.dumps(note, indent=2, ensure_ascii=False)
+        self._write(self.folder / (name + REASON_SUFFIX), text.encode(errors='replace'))
+        return name
+
+    def _write(self, path: Path, data: bytes) -> None:
+        fd = self._fs.create(path)
+        try:
+            write_all(self._fs, fd, data)
+            self._fs.sync(fd)
+        finally:
+            self._fs.close(fd)
