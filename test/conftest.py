@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -70,3 +71,10 @@ def start_node(tmp_path):
     yield start
     for node in nodes:
         node.close()
+
+
+@pytest.fixture
+def silent_gateway():
+    """The URL of a server that takes connections and never answers."""
+    with socket.create_server(('127.0.0.1', 0)) as server:
+        yield f'http://127.0.0.1:{server.getsockname()[1]}'

@@ -1,7 +1,6 @@
 """Sessions and events over real services and topics."""
 
 import json
-import socket
 import time
 
 import pytest
@@ -202,15 +201,11 @@ def test_remote_variables_and_delivery(start_node, peer, tmp_path):
     assert properties['c3d.remote_variable.mode'] == 'slow'
 
 
-def test_a_gateway_that_does_not_answer_holds_nothing_up(start_node, peer):
-    with socket.create_server(('127.0.0.1', 0)) as silent:
-        port = silent.getsockname()[1]
-        node = start_node(
-            gateway=f'http://127.0.0.1:{port}', remote_variables=True, **{'upload.enabled': True}
-        )
-        peer.watch()
-        assert peer.status('recording').session_seconds < 2.0
-        begin_s = time.monotonic()
-        assert node.stop() == 0
-        assert time.monotonic() - begin_s < 5.0
+def test_a_gateway_that_does_not_answer_holds_nothing_up(start_node, peer, silent_gateway):
+    node = start_node(gateway=silent_gateway, remote_variables=True, **{'upload.enabled': True})
+    peer.watch()
+    assert peer.status('recording').session_seconds < 2.0
+    begin_s = time.monotonic()
+    assert node.stop() == 0
+    assert time.monotonic() - begin_s < 5.0
     assert node.reasons() == ['shutdown']
