@@ -369,6 +369,7 @@ def test_unknown_names() -> None:
         '.',
     ):
         assert 'no such parameter' in fault({name: 1})
+    assert '\n' not in fault({'sensor.\n.topic': 1})
     parse(REQUIRED | {'ignore_unknown_parameters': True, 'max_vel_x': 0.5, 'camera.x.topic': 7})
 
 

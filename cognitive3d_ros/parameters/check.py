@@ -213,7 +213,8 @@ class _Check:
                     continue
                 unique[list_name].append(entry)
                 names.add(name)
-                members |= {name} & {entry}
+                if name == entry:
+                    members.add(name)
         return unique
 
     def member(
@@ -320,13 +321,12 @@ class _Check:
         """Return what is wrong with a name, and what is probably meant."""
         # Who takes the key for a parameter must not find it in a log.
         value = '(hidden)' if _SECRET.search(name) else show(self.values[name])
+        shown = show(name)[1:-1]
         word, _, rest = name.partition('.')
         member, _, key = rest.partition('.')
         family = FAMILIES.get(word)
         if family and any(key == k.name for k in family.keys):
             lists = ' or '.join(family.lists)
-            return (
-                f'{name} is {value}: no such parameter, for {lists} must name {show(member)} first'
-            )
+            return f'{shown} is {value}: no such parameter, for {lists} must name {show(member)} first'
         (nearest,) = difflib.get_close_matches(name[:_LONGEST_NAME], sorted(self.known), 1, 0)
-        return f'{show(name)[1:-1]} is {value}: no such parameter, the nearest is {nearest}'
+        return f'{shown} is {value}: no such parameter, the nearest is {nearest}'
