@@ -141,13 +141,24 @@ def check_event(record: object, where: str) -> None:
 
 def check_series(record: object, where: str) -> None:
     """Check a sensor series: ``name``, and ``data`` of ``[time, value]`` pairs."""
+    _, samples = series_of(record, where)
+    for index, sample in enumerate(samples):
+        check_sample(sample, f'{where}.data[{index}]')
+
+
+def series_of(record: object, where: str) -> tuple[str, list[object]]:
+    """Return a sensor series' name and its samples, which are not checked."""
     series = _object(record, where)
-    _text(series.get('name'), f'{where}.name')
+    name = _text(series.get('name'), f'{where}.name')
     samples = series.get('data')
     if not isinstance(samples, list):
         _wrong(f'{where}.data', 'a list wanted', samples)
-    for index, sample in enumerate(samples):
-        _numbers(sample, 2, f'{where}.data[{index}]')
+    return name, samples
+
+
+def check_sample(sample: object, where: str) -> None:
+    """Check a sample of a series: ``[time, value]``."""
+    _numbers(sample, 2, where)
 
 
 def check_snapshot(record: object, where: str) -> None:

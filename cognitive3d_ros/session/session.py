@@ -1,0 +1,327 @@
+"""A stored session: what it says of itself, its records, and what could not be read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from cognitive3d_ros.errors import FormatError, ReadError
+from cognitive3d_ros.session import streams
+from cognitive3d_ros.session.files import Listing, OpenPart, PartFile, SessionFiles, find_sessions
+from cognitive3d_ros.session.markers import Markers, Region, read_markers
+from cognitive3d_ros.session.records import (
+    Annotation,
+    DynamicSnapshot,
+    Event,
+    PoseSample,
+    PropertyValue,
+    Record,
+)
+from cognitive3d_ros.session.streams import Dynamics, Poses, Series
+from cognitive3d_ros.session.timeline import Run, Timeline, pose_at
+from cognitive3d_ros.wire.framing import Part, PartHeader, PartName
+from cognitive3d_ros.wire.identity import SessionIdentity
+from cognitive3d_ros.wire.schema import JsonBody, read_body
+
+SESSION_START, SESSION_END = 'c3d.sessionStart', 'c3d.sessionEnd'
+_NS = 1_000_000_000
+R = TypeVar('R', bound=Record)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something of a session that could not be read, and was passed over."""
+
+    part: str
+    """The name of the part's file, or of what stands for it."""
+    reason: str
+
+    def __str__(self) -> str:
+        return f'{self.part}: {self.reason}'
+
+
+class Session(Sequence[Record]):
+    """A stored session, read as it is asked for.
+
+    As a sequence it is all its records in time order. What cannot be read is passed over and listed in
+    :attr:`faults`, for the streams that were read so far. What was on the disk when it was first looked
+    at is what is seen: a session that is being recorded is opened again to see more.
+    """
+
+    def __init__(self, files: SessionFiles) -> None:
+        self.files = files
+        self.faults: list[Fault] = []
+
+    def __repr__(self) -> str:
+        return f'<Session {self.id} in {self.files.folder}>'
+
+    # What it is
+
+    @property
+    def id(self) -> str:
+        """The session id, ``<unix seconds>_<device id>``."""
+        return self.files.session_id
+
+    @property
+    def device_id(self) -> str:
+        """The robot's id."""
+        return self.id.partition('_')[2]
+
+    @property
+    def scene_id(self) -> str:
+        """The scene it was recorded in; empty if no part of it can be read."""
+        return '' if self._identity is None else self._identity.scene_id
+
+    @property
+    def scene_version(self) -> int:
+        """The version number of the scene; 0 if no part of it can be read."""
+        return 0 if self._identity is None else self._identity.scene_version
+
+    @property
+    def parts(self) -> tuple[PartName, ...]:
+        """Its part files, by stream and number."""
+        return tuple(part.name for part in self.listing.parts)
+
+    @property
+    def has_journal(self) -> bool:
+        """Whether its recorder has still to end it, or died before it could."""
+        return self.listing.journal is not None
+
+    @cached_property
+    def listing(self) -> Listing:
+        """Its files as they were when it was first looked at."""
+        return self.files.listing
+
+    @cached_property
+    def properties(self) -> Mapping[str, PropertyValue]:
+        """The session properties. Those of old sessions are found under their new names too."""
+        return streams.read_properties(self._bodies('gaze', 'properties'), self._report)
+
+    @property
+    def convention(self) -> str:
+        """The pose convention by name; empty if the session does not say."""
+        return str(self.properties.get('c3d.ros.pose_convention', ''))
+
+    @property
+    def comment(self) -> str:
+        """The session's comment, ``c3d.ros.comment``."""
+        return str(self.properties.get('c3d.ros.comment', ''))
+
+    @property
+    def start(self) -> float:
+        """When it started, in seconds since the epoch."""
+        first = next((event for event in self.events if event.name == SESSION_START), None)
+        if first is not None:
+            return first.time
+        return (
+            self._identity.start_ns / _NS if self._identity else float(self.id.partition('_')[0])
+        )
+
+    @property
+    def end(self) -> float:
+        """When it ended, or the time of its latest record if it has no end."""
+        last = self._end
+        return self._latest if last is None else last.time
+
+    @property
+    def duration(self) -> float:
+        """Its length in seconds."""
+        return self.end - self.start
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has its end, ``c3d.sessionEnd``."""
+        return self._end is not None
+
+    @property
+    def end_reason(self) -> str:
+        """Why it ended; empty if it has no end."""
+        last = self._end
+        return '' if last is None else str(last.properties.get('Reason', ''))
+
+    @property
+    def recovered(self) -> bool:
+        """Whether its recorder could not end it, and a later one did."""
+        last = self._end
+        return last is not None and last.properties.get('c3d.recovered') is True
+
+    # What it holds
+
+    @cached_property
+    def poses(self) -> Poses:
+        """The pose timeline, as it was stored."""
+        return streams.read_poses(self._bodies('gaze'), self._report)
+
+    @cached_property
+    def events(self) -> tuple[Event, ...]:
+        """The events in the order in which they were stored, annotations among them."""
+        return streams.read_events(self._bodies('events'), self._report)
+
+    @cached_property
+    def series(self) -> Mapping[str, Series]:
+        """The sensor series by name, each a sequence of ``(time, value)``."""
+        return streams.read_series(self._bodies('sensors'), self._report)
+
+    @cached_property
+    def dynamics(self) -> Dynamics:
+        """The snapshots of Dynamic Objects and their manifest."""
+        return streams.read_dynamics(self._bodies('dynamics'), self._report)
+
+    @property
+    def annotations(self) -> tuple[Annotation, ...]:
+        """The annotations in the order in which they were stored."""
+        return tuple(event for event in self.events if isinstance(event, Annotation))
+
+    @cached_property
+    def markers(self) -> Markers:
+        """What the log markers say: regions, instants, and markers that have no meaning."""
+        return read_markers(self.annotations)
+
+    def regions(self) -> tuple[Region, ...]:
+        """Return the marked regions, by the time they were opened."""
+        return self.markers.regions
+
+    def pose_at(self, time: float) -> PoseSample | None:
+        """Return the pose at a time, interpolated; None before the first sample and after the last."""
+        return pose_at(self.poses, time)
+
+    def load(self, file: PartFile) -> Part:
+        """Read one of its parts whole.
+
+        Raises OSError, or FormatError if it is damaged or is not what its name says.
+        """
+        part = file.read()
+        header = part.header
+        said = (header.identity.session_id, header.stream, header.number, header.klass)
+        if said != (self.id, *file.name):
+            raise FormatError(f'by its header it is {said[1]} {said[3]} {said[2]} of {said[0]}')
+        return part
+
+    # All records in time order
+
+    def __len__(self) -> int:
+        return len(self._timeline)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._timeline[index]
+
+    def kind(self, index: int) -> type[Record]:
+        """Return the kind of the record at an index, without reading it."""
+        return self._timeline.kind(index)
+
+    def find(
+        self, kind: type[R], start: float = -float('inf'), end: float = float('inf')
+    ) -> list[R]:
+        """Return the records of a kind, subtypes too, with start <= time < end."""
+        found: Any = self._timeline.find(kind, start, end)
+        return found  # type: ignore[no-any-return]
+
+    def nearest(self, kind: type[R], time: float) -> R | None:
+        """Return the record of a kind, subtypes too, that is nearest in time."""
+        found: Any = self._timeline.nearest(kind, time)
+        return found  # type: ignore[no-any-return]
+
+    @cached_property
+    def _timeline(self) -> Timeline:
+        events, poses, dynamics = self.events, self.poses, self.dynamics
+        event_times = np.array([event.time for event in events], dtype=np.float64)
+        runs = [
+            Run([type(event) for event in events], event_times, events.__getitem__),
+            Run([PoseSample], poses.time, poses.__getitem__),
+            Run([DynamicSnapshot], dynamics.time, dynamics.__getitem__),
+        ]
+        runs += [Run([each.kind], each.time, each.sample) for each in self.series.values()]
+        return Timeline(runs)
+
+    # Inside
+
+    @property
+    def _end(self) -> Event | None:
+        return next((event for event in reversed(self.events) if event.name == SESSION_END), None)
+
+    @cached_property
+    def _identity(self) -> SessionIdentity | None:
+        """What the first part that can be read says of the session, or its journal."""
+        headers = (_header_of(part) for part in self.listing.parts)
+        said = next((header.identity for header in headers if header is not None), None)
+        return said or self.listing.identity
+
+    @property
+    def _latest(self) -> float:
+        columns = [self.poses.time, self.dynamics.time, *(s.time for s in self.series.values())]
+        latest = [float(column.max()) for column in columns if len(column)]
+        return max([self.start, *latest, *(event.time for event in self.events)])
+
+    def _bodies(self, stream: str, klass: str | None = None) -> Iterator[tuple[str, JsonBody]]:
+        """Give the bodies of a stream by part number, then what its recorder has only journalled."""
+        sources: list[PartFile | OpenPart] = [*self.listing.parts, *self.listing.open_parts]
+        for source in sources:
+            if source.stream == stream and klass in (None, source.klass):
+                body = self._body(source)
+                if body is not None:
+                    yield source.label, body
+
+    def _body(self, source: PartFile | OpenPart) -> JsonBody | None:
+        """Return a checked body, or report why there is none."""
+        try:
+            raw = source.body if isinstance(source, OpenPart) else self.load(source).body
+            body = read_body(source.stream, raw)
+            if body.session_id != self.id:
+                raise FormatError(f'its body is one of session {body.session_id}')
+            return body
+        except FileNotFoundError:
+            reason = 'gone since the folder was listed: delivered, or removed'
+        except OSError as error:
+            reason = f'cannot be read: {error.strerror}'
+        except FormatError as error:
+            reason = str(error)
+        self._report(f'{source.label}: {reason}')
+        return None
+
+    def _report(self, text: str) -> None:
+        part, _, reason = text.partition(': ')
+        fault = Fault(part, reason)
+        if fault not in self.faults:  # gaze parts are read for properties and for poses
+            self.faults.append(fault)
+
+
+def _header_of(part: PartFile) -> PartHeader | None:
+    """Return what a part says of itself; what is wrong with it is reported when its stream is read."""
+    try:
+        return part.read_header()
+    except (FormatError, OSError):
+        return None
+
+
+def list_sessions(path: str | os.PathLike[str]) -> list[Session]:
+    """Return the sessions in a spool, a gateway's store, a session's folder or loose parts, oldest first.
+
+    Raises ReadError if the path is none of these.
+    """
+    return [Session(files) for files in find_sessions(Path(path)).values()]
+
+
+def open_session(path: str | os.PathLike[str], session_id: str | None = None) -> Session:
+    """Open a session in a spool, a gateway's store, a session's folder or loose part files.
+
+    ``session_id`` chooses one; without it there must be exactly one. Raises ReadError, which lists those found.
+    """
+    found = find_sessions(Path(path))
+    if session_id is None and len(found) == 1:
+        return Session(*found.values())
+    if session_id is not None and session_id in found:
+        return Session(found[session_id])
+    wanted = f'{path} holds no session {session_id}' if session_id else f'{path} holds'
+    names = list(found)
+    if not names:
+        raise ReadError(f'{path} holds no sessions yet')
+    shown = ', '.join(names[-10:]) + (f' and {len(names) - 10} older' if len(names) > 10 else '')
+    if session_id is not None:
+        raise ReadError(f'{wanted}; it has {shown}')
+    raise ReadError(f'{wanted} {len(names)} sessions, choose one by its id: {shown}')

@@ -1,0 +1,363 @@
+"""The records of the JSON streams, held as columns: a day of poses is 864,000 of them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, NamedTuple, TypeVar, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cognitive3d_ros.errors import FormatError
+from cognitive3d_ros.session.records import (
+    Annotation,
+    DynamicSnapshot,
+    Event,
+    HealthSample,
+    PoseSample,
+    PropertyValue,
+    SeriesSample,
+)
+from cognitive3d_ros.wire import schema
+from cognitive3d_ros.wire.schema import JsonBody
+
+Floats = NDArray[np.float64]
+Report = Callable[[str], None]
+"""Takes what was wrong with a record that is passed over."""
+T = TypeVar('T')
+
+ANNOTATION = 'c3d.annotation'
+HEALTH_PREFIX = 'c3d.'
+
+OLD_NAMES: Mapping[str, str] = {
+    'c3d.ros.gaze_frame': 'c3d.ros.camera_frame',
+    'c3d.ros.gaze_frame_convention': 'c3d.ros.camera_frame_convention',
+    'c3d.gaze_frame_failures': 'c3d.camera_frame_failures',
+}
+"""What sessions from before 1.0.0 call it (data format, Sessions recorded before 1.0.0)."""
+
+
+class Named(Mapping[str, T], Generic[T]):
+    """Values by name as they were stored; one that is not there is looked for under its old name."""
+
+    def __init__(self, values: Mapping[str, T]) -> None:
+        self._values = values
+
+    def __getitem__(self, name: str) -> T:
+        if name not in self._values and name in OLD_NAMES:
+            return self._values[OLD_NAMES[name]]
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f'{type(self).__name__}({dict(self._values)!r})'
+
+
+class _Column(Sequence[T], Generic[T]):
+    """A sequence whose items are made of columns when they are asked for."""
+
+    time: Floats
+
+    def _item(self, index: int) -> T:
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[T]: ...
+    def __getitem__(self, index: int | slice) -> T | list[T]:
+        if isinstance(index, slice):
+            return [self._item(i) for i in range(*index.indices(len(self)))]
+        return self._item(range(len(self))[index])
+
+    def __iter__(self) -> Iterator[T]:
+        return map(self._item, range(len(self)))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Poses(_Column[PoseSample]):
+    """The pose timeline: a sequence of :class:`PoseSample`, and its columns as arrays."""
+
+    time: Floats
+    """(N,), seconds since the epoch."""
+    p: Floats
+    """(N, 3), metres, scene axes."""
+    r: Floats
+    """(N, 4), x y z w."""
+    g: Floats | None = None
+    """(N, 3), an old session's gaze points, NaN where a record has none; None in others."""
+
+    def _item(self, index: int) -> PoseSample:
+        gaze = None if self.g is None or np.isnan(self.g[index, 0]) else _tuple(self.g[index])
+        return PoseSample(
+            float(self.time[index]), _tuple(self.p[index]), _tuple(self.r[index]), gaze
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Series(_Column[tuple[float, float]]):
+    """A sensor series: a sequence of ``(time, value)``, and its columns as arrays."""
+
+    name: str
+    time: Floats
+    """(N,), seconds since the epoch."""
+    value: Floats
+    """(N,)"""
+
+    def _item(self, index: int) -> tuple[float, float]:
+        return float(self.time[index]), float(self.value[index])
+
+    @property
+    def kind(self) -> type[SeriesSample]:
+        """The kind of its records: the recorder's own series are health."""
+        return HealthSample if self.name.startswith(HEALTH_PREFIX) else SeriesSample
+
+    def sample(self, index: int) -> SeriesSample:
+        """Return a sample as a record."""
+        return self.kind(float(self.time[index]), self.name, float(self.value[index]))
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicObject:
+    """What the session registered of a Dynamic Object."""
+
+    id: str
+    name: str
+    mesh: str
+    file_type: str = ''
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dynamics(_Column[DynamicSnapshot]):
+    """Snapshots of Dynamic Objects: a sequence of :class:`DynamicSnapshot`, and its columns as arrays."""
+
+    time: Floats
+    """(N,), seconds since the epoch."""
+    p: Floats
+    """(N, 3), metres, scene axes."""
+    r: Floats
+    """(N, 4), x y z w, by the Dynamic Object rule."""
+    ids: tuple[str, ...]
+    manifest: Mapping[str, DynamicObject]
+    """The objects, by id."""
+    properties: Mapping[int, tuple[Mapping[str, object], ...]] = field(default_factory=dict)
+    """The snapshots that have properties, by index."""
+
+    def _item(self, index: int) -> DynamicSnapshot:
+        return DynamicSnapshot(
+            float(self.time[index]),
+            self.ids[index],
+            _tuple(self.p[index]),
+            _tuple(self.r[index]),
+            self.properties.get(index, ()),
+        )
+
+
+def read_properties(
+    bodies: Iterable[tuple[str, JsonBody]], report: Report
+) -> Named[PropertyValue]:
+    """Merge the session properties of gaze bodies, each of which has the changed ones."""
+    merged: dict[str, Any] = {}
+    for part, body in bodies:
+        merged |= {
+            key: value
+            for key, value in body.properties.items()
+            if _passes(schema.check_property, value, f'properties[{key!r}]', part, report)
+        }
+    return Named(merged)
+
+
+def read_poses(bodies: Iterable[tuple[str, JsonBody]], report: Report) -> Poses:
+    """Read the pose timeline from gaze bodies, each with the name of its part."""
+    runs = [_EMPTY]
+    for part, body in bodies:
+        _, columns = _posed(part, body.data, schema.check_pose, report)
+        runs.append(columns)
+    gaze = np.concatenate([run.g for run in runs])
+    return Poses(
+        np.concatenate([run.time for run in runs]),
+        np.concatenate([run.p for run in runs]),
+        np.concatenate([run.r for run in runs]),
+        None if np.isnan(gaze).all() else gaze,
+    )
+
+
+def read_dynamics(bodies: Iterable[tuple[str, JsonBody]], report: Report) -> Dynamics:
+    """Read the Dynamic Objects from dynamics bodies."""
+    runs = [_EMPTY]
+    ids: list[str] = []
+    properties: dict[int, tuple[Mapping[str, object], ...]] = {}
+    manifest: dict[str, DynamicObject] = {}
+    for part, body in bodies:
+        for object_id, entry in body.manifest.items():
+            where = f'manifest[{object_id!r}]'
+            if _passes(schema.check_manifest_entry, entry, where, part, report):
+                facts: Any = entry
+                manifest[object_id] = DynamicObject(
+                    object_id, facts['name'], facts['mesh'], str(facts.get('fileType', ''))
+                )
+        data, columns = _posed(part, body.data, schema.check_snapshot, report)
+        runs.append(columns)
+        for record in data:
+            if record.get('properties'):
+                properties[len(ids)] = tuple(record['properties'])
+            ids.append(record['id'])
+    return Dynamics(
+        np.concatenate([run.time for run in runs]),
+        np.concatenate([run.p for run in runs]),
+        np.concatenate([run.r for run in runs]),
+        tuple(ids),
+        manifest,
+        properties,
+    )
+
+
+def read_series(bodies: Iterable[tuple[str, JsonBody]], report: Report) -> Named[Series]:
+    """Read the sensor series from sensors bodies, in the order in which they first appear."""
+    runs: dict[str, list[Floats]] = {}
+    for part, body in bodies:
+        for index, record in enumerate(body.data):
+            found = _samples(record, f'data[{index}]', part, report)
+            if found is not None:
+                runs.setdefault(found[0], []).append(found[1])
+    return Named({name: Series(name, *np.concatenate(run).T) for name, run in runs.items()})
+
+
+def read_events(bodies: Iterable[tuple[str, JsonBody]], report: Report) -> tuple[Event, ...]:
+    """Read the events, annotations among them, in the order in which they were stored."""
+    events: list[Event] = []
+    for part, body in bodies:
+        for record in _sound(part, body.data, schema.check_event, report):
+            event = Event(
+                record['time'],
+                record['name'],
+                tuple(record['point']),
+                record.get('properties', {}),
+                record.get('dynamicId'),
+            )
+            events.append(_annotation(event, part, report) if event.name == ANNOTATION else event)
+    return tuple(events)
+
+
+def _annotation(event: Event, part: str, report: Report) -> Event:
+    """Return the annotation that an event stands for, or the event if it says none."""
+    facts = event.properties
+    texts = [facts.get(name, '') for name in ('stream_name', 'key', 'value')]
+    time = facts.get('annotation_time', event.time)
+    if not all(isinstance(text, str) for text in texts) or isinstance(time, (str, bool)):
+        report(f'{part}: an annotation at {event.time:.5f} that is none: {dict(facts)!r:.200}')
+        return event
+    stream_name, key, value = map(str, texts)
+    return Annotation(
+        event.time,
+        event.name,
+        event.point,
+        facts,
+        event.dynamic_id,
+        annotation_time=time,
+        stream_name=stream_name,
+        key=key,
+        value=value,
+    )
+
+
+def _sound(
+    part: str, data: list[object], check: Callable[[object, str], None], report: Report
+) -> list[Any]:
+    """Return the records that are as they should be, and report the others."""
+    good: list[Any] = []
+    for index, record in enumerate(data):
+        if _passes(check, record, f'data[{index}]', part, report):
+            good.append(record)
+    return good
+
+
+def _passes(
+    check: Callable[[object, str], None], record: object, where: str, part: str, report: Report
+) -> bool:
+    try:
+        check(record, where)
+    except FormatError as error:
+        report(f'{part}: {error}')
+        return False
+    return True
+
+
+class _Columns(NamedTuple):
+    """Poses of one body."""
+
+    time: Floats
+    p: Floats
+    r: Floats
+    g: Floats
+    """NaN where a record has none."""
+
+
+_EMPTY = _Columns(np.empty(0), np.empty((0, 3)), np.empty((0, 4)), np.empty((0, 3)))
+
+
+def _posed(
+    part: str, data: list[Any], check: Callable[[object, str], None], report: Report
+) -> tuple[list[Any], _Columns]:
+    """Return the sound records of a body, and their poses as columns; report the others."""
+    if check is schema.check_pose:  # many of them, and as a rule all are sound
+        with contextlib.suppress(TypeError, ValueError, KeyError):
+            return data, _columns(data, _strict)
+    data = _sound(part, data, check, report)
+    return data, _columns(data, _lenient)
+
+
+def _columns(data: list[Any], numbers: Callable[[list[Any], int], Floats]) -> _Columns:
+    gaze = np.full((len(data), 3), np.nan)
+    having = [index for index, record in enumerate(data) if 'g' in record]
+    if having:
+        gaze[having] = numbers([data[index]['g'] for index in having], 3)
+    return _Columns(
+        numbers([(record['time'],) for record in data], 1)[:, 0],
+        numbers([record['p'] for record in data], 3),
+        numbers([record['r'] for record in data], 4),
+        gaze,
+    )
+
+
+def _samples(record: object, where: str, part: str, report: Report) -> tuple[str, Floats] | None:
+    """Return a series' name and its sound samples; None if it is no series at all."""
+    try:
+        name, samples = schema.series_of(record, where)
+    except FormatError as error:
+        report(f'{part}: {error}')
+        return None
+    with contextlib.suppress(TypeError, ValueError):
+        return name, _strict(samples, 2)
+    good = _sound(f'{part}: {where}', samples, schema.check_sample, report)
+    return name, _lenient(good, 2)
+
+
+def _strict(rows: list[Any], width: int) -> Floats:
+    """Return rows as an array (n, width); raises ValueError unless all are finite numbers."""
+    array = np.array(rows) if rows else np.empty((0, width))
+    if array.dtype.kind not in 'fi' or array.shape != (len(rows), width):
+        raise ValueError
+    if not np.isfinite(array).all():
+        raise ValueError
+    return array.astype(np.float64)
+
+
+def _lenient(rows: list[Any], width: int) -> Floats:
+    """Return rows that were checked one by one as an array (n, width)."""
+    return np.array(rows, dtype=np.float64).reshape(-1, width)
+
+
+def _tuple(row: Floats) -> Any:
+    """Return a row of an array as a tuple of Python's floats."""
+    return tuple(row.tolist())

@@ -1,0 +1,221 @@
+"""Whether a stored session is whole: every part there and readable, every record where it may be."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from cognitive3d_ros.counters import Count
+from cognitive3d_ros.errors import FormatError
+from cognitive3d_ros.session.files import PartFile
+from cognitive3d_ros.session.session import SESSION_END, SESSION_START, Session
+from cognitive3d_ros.session.streams import Floats
+from cognitive3d_ros.wire.framing import STREAMS, PartHeader
+from cognitive3d_ros.wire.schema import FORMAT_VERSIONS, read_body
+
+_TICK_S = 1.5e-5  # a step of the five decimals, and what floats lose of it
+LOSSES = (
+    Count.DROPPED_RECORDS,
+    Count.DROPPED_EVENTS,
+    Count.MESSAGES_LOST,
+    Count.PARTS_EVICTED,
+    Count.PARTS_QUARANTINED,
+)
+"""The recorder's own counts that mean that something is not here."""
+
+
+class Kind(enum.Enum):
+    """What is wrong; the value is what ``c3d verify`` calls it."""
+
+    UNREADABLE = 'unreadable'
+    MISSING = 'missing part'
+    REPEATED = 'repeated part'
+    MIXED = 'mixed up'
+    NO_START = 'no start'
+    NO_END = 'no end'
+    ORDER = 'order'
+    MARKER = 'marker'
+    LOSS = 'loss'
+    NOTE = 'note'
+    """Nothing wrong; something to know when judging the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is not as it should be."""
+
+    kind: Kind
+    text: str
+
+
+def verify(session: Session) -> list[Finding]:
+    """Read a session whole and return what is wrong with it; notes come last."""
+    parts = list(_read_parts(session))
+    found = [item for item in parts if isinstance(item, Finding)]
+    sound = [item for item in parts if isinstance(item, PartHeader)]
+    found += _numbers(session)
+    found += _one_session(sound)
+    found += _records(session)
+    read_faults = [Finding(Kind.UNREADABLE, str(fault)) for fault in session.faults]
+    # A part that cannot be read is found by both ways of reading it.
+    told = {finding.text for finding in found}
+    found += [finding for finding in read_faults if finding.text not in told]
+    found += [Finding(Kind.MARKER, text) for text in session.markers.faults]
+    found += _losses(session)
+    return sorted(found, key=lambda finding: finding.kind is Kind.NOTE)
+
+
+def _read_parts(session: Session) -> Iterator[PartHeader | Finding]:
+    """Read every part, the binary ones too: its checksum, and what it says of itself."""
+    for file in session.listing.parts:
+        yield _read_part(session, file)
+    for path in session.listing.others:
+        yield Finding(Kind.NOTE, f'{path.name}: not a part')
+    replay = session.listing.journal
+    if replay is not None:
+        if replay.lost_entries:
+            yield Finding(Kind.LOSS, f'journal: {replay.lost_entries} entries cannot be read')
+        if replay.newer is not None:
+            yield Finding(Kind.UNREADABLE, f'journal: format {replay.newer} is newer than this')
+        elif replay.state is None:
+            yield Finding(Kind.UNREADABLE, 'journal: cannot be read')
+
+
+def _read_part(session: Session, file: PartFile) -> PartHeader | Finding:
+    try:
+        part = session.load(file)
+        if file.name.stream in FORMAT_VERSIONS:
+            said = read_body(file.name.stream, part.body).part
+            if said != file.name.number:
+                text = f'{file.path.name}: its body is numbered {said}'
+                return Finding(Kind.MIXED, text)
+        return part.header
+    except FormatError as error:
+        return Finding(Kind.UNREADABLE, f'{file.path.name}: {error}')
+    except FileNotFoundError:
+        return Finding(Kind.NOTE, f'{file.path.name}: gone since the folder was listed')
+    except OSError as error:
+        return Finding(Kind.UNREADABLE, f'{file.path.name}: cannot be read: {error.strerror}')
+
+
+def _numbers(session: Session) -> Iterator[Finding]:
+    """Check that the parts of each stream are numbered 1, 2, 3 … with none missing or twice."""
+    for stream in STREAMS:
+        counts = Counter(part.number for part in session.parts if part.stream == stream)
+        if not counts:
+            continue
+        first, last = min(counts), max(counts)
+        if session.files.in_spool and first > 1:
+            text = f'{stream}: {_ranges(range(1, first))} not here: delivered, or evicted'
+            yield Finding(Kind.NOTE, text)
+        lowest = first if session.files.in_spool else 1
+        missing = [number for number in range(lowest, last + 1) if number not in counts]
+        if missing:
+            yield Finding(Kind.MISSING, f'{stream}: {_ranges(missing)}, the last is {last}')
+        repeated = sorted(number for number, count in counts.items() if count > 1)
+        if repeated:
+            yield Finding(Kind.REPEATED, f'{stream}: {_ranges(repeated)} more than once')
+
+
+def _one_session(headers: list[PartHeader]) -> Iterator[Finding]:
+    """Check that all parts are of one device and one scene version."""
+    scenes = Counter((h.identity.scene_id, h.identity.scene_version) for h in headers)
+    if len(scenes) > 1:
+        each = ', '.join(
+            f'{scene} version {version} ({n} parts)' for (scene, version), n in scenes.items()
+        )
+        yield Finding(Kind.MIXED, f'parts of {len(scenes)} scene versions: {each}')
+
+
+def _records(session: Session) -> Iterator[Finding]:
+    """Check what the data format says of a session's first and last records, and of their order."""
+    events = session.events
+    starts = [event for event in events if event.name == SESSION_START]
+    ends = [event for event in events if event.name == SESSION_END]
+    delivered = session.files.in_spool and 'events' in {
+        part.stream for part in session.parts if part.number > 1
+    }
+    if not starts and not delivered:
+        yield Finding(Kind.NO_START, f'there is no {SESSION_START}')
+    if not ends:
+        state = (
+            'it is being recorded, or is to be recovered' if session.has_journal else 'it was cut'
+        )
+        yield Finding(Kind.NO_END, f'there is no {SESSION_END}: {state}')
+    for name, found in ((SESSION_START, starts), (SESSION_END, ends)):
+        if len(found) > 1:
+            yield Finding(Kind.ORDER, f'{len(found)} events {name}')
+    if starts and events[0] is not starts[0]:
+        yield Finding(Kind.ORDER, f'the first event is {events[0].name!r}, not {SESSION_START}')
+    if ends and events[-1] is not ends[-1]:
+        yield Finding(Kind.ORDER, f'the last event is {events[-1].name!r}, not {SESSION_END}')
+    second = int(session.id.partition('_')[0])
+    if starts and math.floor(starts[0].time) != second:
+        text = f'{SESSION_START} is at {starts[0].time:.5f}, the session id says {second}'
+        yield Finding(Kind.ORDER, text)
+    if starts and ends:
+        length, said = ends[-1].time - starts[0].time, ends[-1].properties.get('sessionlength')
+        if not isinstance(said, (int, float)) or abs(length - said) > _TICK_S:
+            text = f'sessionlength says {said}, from start to end it is {length:.5f} s'
+            yield Finding(Kind.ORDER, text)
+    start = starts[0].time if starts else session.start
+    end = ends[-1].time if ends else math.inf
+    columns = [('poses', session.poses.time, True), *_snapshots(session)]
+    columns.append(('events', np.array([event.time for event in events]), False))
+    columns += [(f'series {name}', each.time, True) for name, each in session.series.items()]
+    for name, times, ascending in columns:
+        yield from _order(name, times, start, end, ascending=ascending)
+
+
+def _snapshots(session: Session) -> Iterator[tuple[str, Floats, bool]]:
+    ids = np.array(session.dynamics.ids)
+    for object_id in dict.fromkeys(session.dynamics.ids):
+        yield f'snapshots of {object_id}', session.dynamics.time[ids == object_id], True
+
+
+def _order(
+    name: str, times: Floats, start: float, end: float, *, ascending: bool
+) -> Iterator[Finding]:
+    """Check that records lie within the session, and, of a kind taken by the recorder's clock, ascend."""
+    before, after = int((times < start).sum()), int((times > end).sum())
+    if before:
+        text = f'{name}: {before} before {SESSION_START}, the first at {times.min():.5f}'
+        yield Finding(Kind.ORDER, text)
+    if after:
+        text = f'{name}: {after} after {SESSION_END}, the last at {times.max():.5f}'
+        yield Finding(Kind.ORDER, text)
+    backwards = np.flatnonzero(np.diff(times) < 0)
+    if ascending and len(backwards):
+        at = int(backwards[0])
+        yield Finding(
+            Kind.ORDER,
+            f'{name}: time goes back {len(backwards)} times, first from {times[at]:.5f} '
+            f'to {times[at + 1]:.5f}',
+        )
+
+
+def _losses(session: Session) -> Iterator[Finding]:
+    """Report what the recorder itself counted as lost."""
+    for count in LOSSES:
+        series = session.series.get(count.value)
+        if series is not None and len(series) and series.value.max() > 0:
+            yield Finding(Kind.LOSS, f'{count.value} reached {series.value.max():g}')
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    """Return ``part 4`` or ``parts 1–3, 7``."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    texts = [str(low) if low == high else f'{low}–{high}' for low, high in runs]
+    plural = 's' if len(texts) > 1 or '–' in texts[0] else ''
+    shown = texts if len(texts) <= 10 else [*texts[:10], f'… ({len(texts) - 10} more ranges)']
+    return f'part{plural} ' + ', '.join(shown)
