@@ -33,9 +33,12 @@ def header_safe(text: str) -> bool:
     return _PRINTABLE.fullmatch(text) is not None
 
 
-def host(gateway: str) -> str:
+def host(url: str) -> str:
     """Return host and port of an address, without any user name and password in it."""
-    return urlsplit(gateway).netloc.rpartition('@')[2]
+    try:
+        return urlsplit(url).netloc.rpartition('@')[2]
+    except ValueError:
+        return 'an address that is none'
 
 
 def is_loopback(url: str) -> bool:

@@ -26,11 +26,12 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import NewConnectionError
 
-from cognitive3d_ros.upload.endpoint import is_loopback
+from cognitive3d_ros.upload.endpoint import host, is_loopback
 from cognitive3d_ros.upload.exchange import Fault, Request, Response, TransportFault
 
 _PIECE_BYTES = 256 * 1024  # handed to the socket at once, when there is no cap
 _LOOK_MS = 50  # between two looks at what the kernel still has to send
+_TIMEOUTS = (TimeoutError, requests.Timeout, urllib3.exceptions.TimeoutError)
 _NOT_YET_VALID, _EXPIRED = (
     9,
     10,
@@ -83,7 +84,7 @@ class RequestsTransport:
             ValueError,
         ) as error:
             self._kept = False
-            return _fault(error, urlsplit(request.url).netloc.rpartition('@')[2], self._timeout_s)
+            return _fault(error, host(request.url), self._timeout_s)
 
     def close(self) -> None:
         """Close the kept connection."""
@@ -188,9 +189,21 @@ class _Body:
 
 
 def _send(sock: socket.socket, data: memoryview) -> None:
-    """Send all of ``data``, with the socket's time limit anew for each write that takes some of it."""
+    """Send all of ``data``, with the socket's time limit anew whenever some of it has left.
+
+    The kernel takes nothing until a good part of its buffer is free; that the buffer moves is enough.
+    """
     while data:
-        data = data[sock.send(data) :]
+        before = _unsent_bytes(sock)
+        try:
+            data = data[sock.send(data) :]
+        except TimeoutError:
+            answer = select.poll()
+            answer.register(sock, select.POLLIN)
+            if answer.poll(0):  # it was answered instead of read, as a part that is too big may be
+                raise BrokenPipeError from None  # at which urllib3 goes on to the answer
+            if _unsent_bytes(sock) >= before:
+                raise
 
 
 def _unsent_bytes(sock: socket.socket) -> int:
@@ -293,25 +306,32 @@ def _connection_died(error: BaseException) -> bool:
     )
 
 
-def _fault(error: BaseException, host: str, timeout_s: float) -> TransportFault:
+def _fault(error: BaseException, where: str, timeout_s: float) -> TransportFault:
     chain = _chain(error)
     for one in chain:
         if isinstance(one, ssl.SSLCertVerificationError):
             if one.verify_code in (_NOT_YET_VALID, _EXPIRED):
                 return TransportFault(
                     Fault.CERTIFICATE_DATE,
-                    f'{host}: {one.verify_message} by the clock of this machine, which says '
+                    f'{where}: {one.verify_message} by the clock of this machine, which says '
                     f'{time.strftime("%Y-%m-%d %H:%M", time.gmtime())} UTC: is that right?',
                 )
             return TransportFault(
-                Fault.CERTIFICATE, f'{host}: its certificate is not trusted: {one.verify_message}'
+                Fault.CERTIFICATE, f'{where}: its certificate is not trusted: {one.verify_message}'
             )
-    timeouts = (TimeoutError, requests.Timeout, urllib3.exceptions.TimeoutError)
-    if any(isinstance(one, timeouts) for one in chain):
-        return TransportFault(Fault.TIMEOUT, f'{host}: no progress for {timeout_s:g} s')
+    if any(
+        isinstance(one, _TIMEOUTS) and not isinstance(one, NewConnectionError) for one in chain
+    ):
+        return TransportFault(Fault.TIMEOUT, f'{where}: no progress for {timeout_s:g} s')
     for one in chain:
         if isinstance(one, OSError) and one.strerror:
-            return TransportFault(Fault.UNREACHABLE, f'{host}: {one.strerror}')
+            return TransportFault(Fault.UNREACHABLE, f'{where}: {one.strerror}')
+        if (
+            type(one) is OSError
+        ):  # of the libraries: a CA bundle that is missing, a proxy that refuses
+            return TransportFault(Fault.UNREACHABLE, f'{where}: {one}')
         if isinstance(one, http.client.RemoteDisconnected):
-            return TransportFault(Fault.UNREACHABLE, f'{host}: closed without an answer')
-    return TransportFault(Fault.UNREACHABLE, f'{host}: {type(chain[-1]).__name__}, no HTTP answer')
+            return TransportFault(Fault.UNREACHABLE, f'{where}: closed without an answer')
+    return TransportFault(
+        Fault.UNREACHABLE, f'{where}: {type(chain[-1]).__name__}, no HTTP answer'
+    )
