@@ -106,7 +106,8 @@ def test_colcon_builds_both_packages(tmp_path: Path) -> None:
         build, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert '2 packages finished' in done.stdout
+    for package in ('cognitive3d_msgs', 'cognitive3d_ros'):
+        assert f'Finished <<< {package} ' in done.stdout
 
     install = tmp_path / 'install/cognitive3d_ros'
     for executable in ('c3d', 'recorder'):
