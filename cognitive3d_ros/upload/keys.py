@@ -42,7 +42,7 @@ class ApplicationKey:
             where = f'application_key_file {self._file}'
             try:
                 with Path(self._file).expanduser().open('rb') as stream:
-                    text = stream.read(_MAX_KEY_BYTES).decode('utf-8-sig', 'replace')
+                    text = stream.read(_MAX_KEY_BYTES + 1).decode('utf-8-sig', 'replace')
             except (OSError, ValueError, RuntimeError) as error:
                 return NoKey(f'{where}: {getattr(error, "strerror", None) or error}')
         else:
@@ -52,6 +52,6 @@ class ApplicationKey:
         if not key:
             empty = f'{where} is empty' if self._file else 'there is none'
             return NoKey(f'{empty}: set application_key_file, or {VARIABLE} in the environment')
-        if not header_safe(key):
+        if not header_safe(key) or len(text) > _MAX_KEY_BYTES:
             return NoKey(f'{where} holds more than a key: spaces, lines or letters beyond ASCII')
         return key
