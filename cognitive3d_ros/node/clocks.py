@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from rclpy.clock import Clock
+from rclpy.clock import ROSClock
 
 from cognitive3d_ros.clock import Reading
 
@@ -18,7 +18,7 @@ class LiveClocks:
 
     def __init__(
         self,
-        ros_clock: Clock,
+        ros_clock: ROSClock,
         *,
         wall_ns: Callable[[], int] = time.time_ns,
         mono_ns: Callable[[], int] = time.monotonic_ns,
@@ -30,7 +30,10 @@ class LiveClocks:
         closest_ns, reading = -1, Reading(0, 0, 0)
         for _ in range(_ATTEMPTS):
             mono_ns = self._mono_ns()
-            wall_ns, ros_ns = self._wall_ns(), int(self._ros.now().nanoseconds)
+            wall_ns = self._wall_ns()
+            # Without use_sim_time ROS time is the wall clock: the two are one reading, exactly.
+            simulated = self._ros.ros_time_is_active
+            ros_ns = int(self._ros.now().nanoseconds) if simulated else wall_ns
             apart_ns = self._mono_ns() - mono_ns
             if closest_ns < 0 or apart_ns < closest_ns:
                 closest_ns, reading = apart_ns, Reading(wall_ns, mono_ns, ros_ns)
