@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,17 +61,17 @@ def run(args: argparse.Namespace) -> int:
     """Serve until a signal comes."""
     from cognitive3d_ros.gateway.server import running_gateway
 
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
-    with running_gateway(
-        args.store,
-        host=args.host,
-        port=args.port,
-        key=args.key,
-        remote_variables=args.remote_variables,
-        log=_Throttle(),
-    ) as gateway:
+    with (
+        _signals() as stop,
+        running_gateway(
+            args.store,
+            host=args.host,
+            port=args.port,
+            key=args.key,
+            remote_variables=args.remote_variables,
+            log=_Throttle(),
+        ) as gateway,
+    ):
         access = 'only with the key' if gateway.has_key else 'from any process of this machine'
         print(
             f'{gateway.url} takes parts {access} and keeps them in {gateway.store.resolve()}',
@@ -80,6 +82,21 @@ def run(args: argparse.Namespace) -> int:
                 return 0
     print('c3d: the gateway ended by itself', file=sys.stderr)
     return 1
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[threading.Event]:
+    """Give an event that SIGINT and SIGTERM set."""
+    stop = threading.Event()
+    before = {
+        number: signal.signal(number, lambda *_: stop.set())
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class _Throttle:

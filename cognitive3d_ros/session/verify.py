@@ -192,10 +192,10 @@ def _order(
     backwards = np.flatnonzero(np.diff(times) < 0)
     if ascending and len(backwards):
         at = int(backwards[0])
+        often = 'once' if len(backwards) == 1 else f'{len(backwards)} times'
         yield Finding(
             Kind.ORDER,
-            f'{name}: time goes back {len(backwards)} times, first from {times[at]:.5f} '
-            f'to {times[at + 1]:.5f}',
+            f'{name}: time goes back {often}, first from {times[at]:.5f} to {times[at + 1]:.5f}',
         )
 
 

@@ -1,0 +1,78 @@
+"""What the commands share: how a session is named, and how facts are printed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+
+def add_session(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that name a session, and ``--json``."""
+    parser.add_argument(
+        'session',
+        type=Path,
+        metavar='SESSION',
+        help="a spool, a gateway's store, the folder of a session, or loose part files",
+    )
+    parser.add_argument(
+        '--session', dest='session_id', metavar='ID', help='which one, if there are several'
+    )
+    add_json(parser)
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add ``--json``."""
+    parser.add_argument('--json', action='store_true', help='print the facts as JSON')
+
+
+def print_json(facts: object) -> None:
+    """Print facts as JSON that any reader takes."""
+    print(json.dumps(facts, indent=2, allow_nan=False))
+
+
+def printable(text: object) -> str:
+    """Return text that moves no cursor: what was recorded may hold anything."""
+    return ''.join(
+        c if c.isprintable() else c.encode('unicode_escape').decode() for c in str(text)
+    )
+
+
+def table(rows: Iterable[Sequence[object]], *, right: Sequence[int] = (), indent: int = 0) -> str:
+    """Return rows as aligned columns; those in ``right`` are aligned to the right."""
+    cells = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = []
+    for row in cells:
+        padded = [
+            cell.rjust(width) if index in right else cell.ljust(width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append(' ' * indent + '  '.join(padded).rstrip())
+    return '\n'.join(lines)
+
+
+def local_time(seconds: float) -> str:
+    """Return an instant as the clock on this wall shows it, with its offset."""
+    return datetime.fromtimestamp(seconds).astimezone().strftime('%Y-%m-%d %H:%M:%S %z')
+
+
+def utc_time(seconds: float) -> str:
+    """Return an instant in UTC."""
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime('%Y-%m-%d %H:%M:%SZ')
+
+
+def length(seconds: float) -> str:
+    """Return a length of time: ``1:02:03.4``."""
+    tenths = round(seconds * 10)
+    sign, tenths = ('-', -tenths) if tenths < 0 else ('', tenths)
+    minutes, tenths = divmod(tenths, 600)
+    hours, minutes = divmod(minutes, 60)
+    return f'{sign}{hours}:{minutes:02d}:{tenths // 10:02d}.{tenths % 10}'
+
+
+def plural(count: int, word: str) -> str:
+    """Return ``1 part`` or ``2 parts``."""
+    return f'{count} {word}' if count == 1 else f'{count} {word}s'

@@ -1,0 +1,181 @@
+"""Verification: a whole session passes, and each way in which one can be broken is named."""
+
+import pytest
+from stored import SECOND, SESSION, annotation, at, body, event, pose, whole, write
+
+from cognitive3d_ros import open_session
+from cognitive3d_ros.session.verify import Kind, verify
+
+
+def findings(path):
+    return [(finding.kind, finding.text) for finding in verify(open_session(path))]
+
+
+def kinds(path):
+    return {finding.kind for finding in verify(open_session(path))}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return whole(tmp_path / 'sessions' / SESSION)
+
+
+def test_a_whole_session_has_nothing_wrong(folder):
+    assert findings(folder) == []
+
+
+@pytest.mark.rule(77)
+def test_missing_parts_are_named(folder):
+    (folder / 'gaze.000003.properties.c3d').unlink()
+    (folder / 'events.000001.events.c3d').unlink()
+    write(folder, 'sensors', 5, 'series', [])
+    found = findings(folder)
+    assert (Kind.MISSING, 'gaze: part 3, the last is 4') in found
+    assert (Kind.MISSING, 'events: part 1, the last is 2') in found
+    assert (Kind.MISSING, 'sensors: parts 2–4, the last is 5') in found
+
+
+@pytest.mark.rule(77)
+def test_a_number_that_is_there_twice_is_named(folder):
+    write(folder, 'gaze', 2, 'properties', [])
+    assert (Kind.REPEATED, 'gaze: part 2 more than once') in findings(folder)
+
+
+def test_in_a_spool_what_is_missing_at_the_front_may_have_been_delivered(folder):
+    (folder.parent.parent / 'last_second').write_text('1')
+    for name in ('gaze.000001.properties', 'gaze.000002.pose', 'events.000001.events'):
+        (folder / f'{name}.c3d').unlink()
+    assert findings(folder) == [
+        (Kind.NOTE, 'gaze: parts 1–2 not here: delivered, or evicted'),
+        (Kind.NOTE, 'events: part 1 not here: delivered, or evicted'),
+    ]
+    write(folder, 'gaze', 6, 'pose', [])
+    assert (Kind.MISSING, 'gaze: part 5, the last is 6') in findings(folder)
+
+
+def test_unreadable_parts_are_named_once(folder):
+    path = folder / 'gaze.000002.pose.c3d'
+    data = bytearray(path.read_bytes())
+    data[-100] ^= 1
+    path.write_bytes(data)
+    (folder / 'camera.000001.camera.c3d').write_bytes(b'')
+    (folder / 'notes.txt').write_text('x')
+    found = findings(folder)
+    assert [kind for kind, _ in found] == [Kind.UNREADABLE, Kind.UNREADABLE, Kind.NOTE]
+    assert 'gaze.000002.pose.c3d: damaged: the checksum is' in found[0][1]
+    assert found[1][1] == 'camera.000001.camera.c3d: empty'
+    assert found[2][1] == 'notes.txt: not a part'
+
+
+def test_unreadable_records_are_named(folder):
+    write(folder, 'gaze', 5, 'pose', [pose(10), {'time': 'soon'}])
+    assert findings(folder) == [
+        (Kind.UNREADABLE, "gaze.000005.pose.c3d: data[1].time: a finite number wanted, not 'soon'")
+    ]
+
+
+def test_parts_of_another_session_number_or_scene_are_named(folder):
+    write(folder, 'gaze', 5, 'pose', body('gaze', 6, []))
+    write(folder, 'gaze', 6, 'pose', [], version=4)
+    write(folder, 'gaze', 7, 'pose', [], session=f'{SECOND}_other')
+    found = findings(folder)
+    assert found[0] == (Kind.MIXED, 'gaze.000005.pose.c3d: its body is numbered 6')
+    assert found[1][0] is Kind.UNREADABLE
+    assert 'by its header it is gaze pose 7 of' in found[1][1]
+    assert found[2][0] is Kind.MIXED
+    assert 'parts of 2 scene versions' in found[2][1]
+
+
+def rewrite_events(folder, records):
+    (folder / 'events.000002.events.c3d').unlink()
+    write(folder, 'events', 1, 'events', records)
+
+
+END = event('c3d.sessionEnd', 10, Reason='x', sessionlength=10)
+START = event('c3d.sessionStart', 0)
+
+
+@pytest.mark.rule(7, 8)
+@pytest.mark.parametrize(
+    ('records', 'kind', 'text'),
+    [
+        ([END], Kind.NO_START, 'there is no c3d.sessionStart'),
+        ([START], Kind.NO_END, 'there is no c3d.sessionEnd: it was cut'),
+        ([START, START, END], Kind.ORDER, '2 events c3d.sessionStart'),
+        ([START, END, END], Kind.ORDER, '2 events c3d.sessionEnd'),
+        ([event('a', 0), START, END], Kind.ORDER, "the first event is 'a', not c3d.sessionStart"),
+        ([START, END, event('a', 9)], Kind.ORDER, "the last event is 'a', not c3d.sessionEnd"),
+        ([START, event('a', -1), END], Kind.ORDER, 'events: 1 before c3d.sessionStart, the first'),
+        ([START, event('a', 11), END], Kind.ORDER, 'events: 1 after c3d.sessionEnd, the last'),
+        (
+            [START, event('c3d.sessionEnd', 10, Reason='x', sessionlength=9.9)],
+            Kind.ORDER,
+            'sessionlength says 9.9, from start to end it is 10.00000 s',
+        ),
+        (
+            [START, event('c3d.sessionEnd', 10, Reason='x')],
+            Kind.ORDER,
+            'sessionlength says None',
+        ),
+        (
+            [START, annotation(1, 'log_marker_stop', '3;x'), END],
+            Kind.MARKER,
+            "log_marker_stop '3;x'",
+        ),
+    ],
+)
+def test_events_that_are_not_as_they_should_be(folder, records, kind, text):
+    rewrite_events(folder, records)
+    found = findings(folder)
+    assert [item for item in found if item[0] is kind and item[1].startswith(text)], found
+
+
+@pytest.mark.rule(1)
+def test_a_start_that_is_not_the_id_s_second_is_named(folder):
+    rewrite_events(folder, [event('c3d.sessionStart', -1), END])
+    assert any(text.endswith(f'the session id says {SECOND}') for _, text in findings(folder))
+
+
+@pytest.mark.rule(11)
+def test_records_outside_the_session_and_against_time_are_named(folder):
+    write(folder, 'gaze', 5, 'pose', [pose(-1), pose(11), pose(9)])
+    series = [{'name': 'battery', 'data': [[at(3), 1], [at(2), 1], [at(1), 1]]}]
+    write(folder, 'sensors', 2, 'series', series)
+    snapshots = [{'id': 'body'} | pose(0.5), {'id': 'arm'} | pose(0)]
+    write(folder, 'dynamics', 2, 'pose', snapshots)
+    assert {
+        text.partition(', the')[0].partition(', first')[0] for _, text in findings(folder)
+    } == {
+        'poses: 1 before c3d.sessionStart',
+        'poses: 1 after c3d.sessionEnd',
+        'poses: time goes back 2 times',
+        'series battery: time goes back 2 times',
+        'snapshots of body: time goes back once',
+    }
+
+
+def test_what_the_recorder_counted_as_lost_is_named(folder):
+    lost = [
+        {'name': 'c3d.dropped_events', 'data': [[at(5), 0], [at(9), 2]]},
+        {'name': 'c3d.dropped_records', 'data': [[at(5), 0]]},
+        {'name': 'c3d.parts_evicted', 'data': [[at(5), 7]]},
+    ]
+    write(folder, 'sensors', 2, 'series', lost)
+    assert findings(folder) == [
+        (Kind.LOSS, 'c3d.dropped_events reached 2'),
+        (Kind.LOSS, 'c3d.parts_evicted reached 7'),
+    ]
+
+
+def test_a_session_that_is_being_recorded_has_no_end_yet(folder):
+    (folder / 'events.000002.events.c3d').unlink()
+    (folder / 'journal').write_bytes(b'nothing of it')
+    found = findings(folder)
+    assert (Kind.UNREADABLE, 'journal: cannot be read') in found
+    assert any('being recorded, or is to be recovered' in text for _, text in found)
+
+
+def test_a_folder_of_nothing_readable_is_told_and_does_not_raise(tmp_path):
+    (tmp_path / SESSION).mkdir()
+    (tmp_path / SESSION / 'gaze.000001.pose.c3d').write_bytes(b'')
+    assert kinds(tmp_path / SESSION) == {Kind.UNREADABLE, Kind.NO_START, Kind.NO_END}
