@@ -44,6 +44,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from cognitive3d_ros.alarm import Alarm
 from cognitive3d_ros.counters import Count, Drop, Ledger
 from cognitive3d_ros.errors import FormatError, NewerFormatError, SpoolError, SpoolLockedError
 from cognitive3d_ros.spool import journal, recovery
@@ -103,7 +104,8 @@ class Spool:
         self._log = log
         self._sessions = root / 'sessions'
         self._quarantine = Quarantine(fs, root / 'quarantine')
-        self._condition = threading.Condition()  # guards the fields below
+        self._guard = threading.RLock()  # guards the fields below
+        self._news = Alarm()
         self._index = Index()
         self._live: dict[str, SessionSpool] = {}
         self._unended: dict[str, SessionIdentity | None] = {}  # None: it cannot be resumed
@@ -111,7 +113,6 @@ class Spool:
         self._undeleted: list[
             PartRef
         ] = []  # delivered or evicted, and the disk refused to remove it
-        self._revision = 0
         self._lock: int | None = None
 
     @classmethod
@@ -154,7 +155,7 @@ class Spool:
 
     def close(self) -> None:
         """Give the spool up. Sessions without an end are left as they are, for the next to recover."""
-        with self._condition:
+        with self._guard:
             live = list(self._live.values())
             self._live.clear()
             lock, self._lock = self._lock, None
@@ -190,7 +191,7 @@ class Spool:
 
     def holds(self, session_id: str) -> bool:
         """Say whether anything of a session is in the spool."""
-        with self._condition:
+        with self._guard:
             return self._holds(session_id)
 
     def start(self, identity: SessionIdentity, assemble: Assemble) -> SessionSpool:
@@ -207,7 +208,7 @@ class Spool:
         if not framing.is_session_id(session_id):
             raise SpoolError(f'{session_id!r} is no session id: <unix seconds>_<device id>')
         folder = self._folder(session_id)
-        with self._condition:
+        with self._guard:
             known = self._holds(session_id)
             if not known:
                 try:
@@ -225,7 +226,7 @@ class Spool:
 
     def unended(self) -> list[SessionIdentity]:
         """Return the sessions that were found without an end and not resumed yet, oldest first."""
-        with self._condition:
+        with self._guard:
             found = [identity for identity in self._unended.values() if identity is not None]
         return sorted(found, key=lambda identity: session_order(identity.session_id))
 
@@ -235,7 +236,7 @@ class Spool:
         Raises:
             SpoolError: there is no such session, or the disk refused.
         """
-        with self._condition:
+        with self._guard:
             identity = self._unended.get(session_id)
         if identity is None:
             raise SpoolError(f'{self.root} holds no session {session_id} without an end')
@@ -244,7 +245,7 @@ class Spool:
         except OSError as error:
             raise SpoolError(_advice(self._folder(session_id), error)) from error
         session = SessionSpool(self, self._folder(session_id), start, assemble)
-        with self._condition:
+        with self._guard:
             del self._unended[session_id]
             self._live[session_id] = session
         session.flush()
@@ -256,7 +257,7 @@ class Spool:
         Returns:
             True if all is durable; see each session's ``error``.
         """
-        with self._condition:
+        with self._guard:
             live = list(self._live.values())
         durable = [session.flush() for session in live]  # all of them, whatever the first says
         return all(durable)
@@ -266,18 +267,20 @@ class Spool:
     @property
     def live(self) -> frozenset[str]:
         """The sessions of this process that have no durable end yet."""
-        with self._condition:
+        with self._guard:
             return frozenset(self._live)
 
     def sessions(self) -> list[str]:
         """Return the sessions that have parts to deliver, oldest first."""
-        with self._condition:
+        with self._guard:
             return self._index.sessions()
 
-    def heads(self, session_id: str) -> list[PartRef]:
-        """Return the first part of each stream of a session."""
-        with self._condition:
-            return self._index.heads(session_id)
+    def heads(self, session_id: str | None = None) -> Iterator[PartRef]:
+        """Give the first part of each stream of a session; of all, the oldest session first, if None."""
+        for each in self.sessions() if session_id is None else (session_id,):
+            with self._guard:
+                refs = self._index.heads(each)
+            yield from refs
 
     def parts(self) -> Iterator[PartRef]:
         """Give the parts to deliver: the oldest session first, stream by stream, by number.
@@ -285,7 +288,7 @@ class Spool:
         What is added or removed meanwhile may or may not be among them.
         """
         for session_id in self.sessions():
-            with self._condition:
+            with self._guard:
                 refs = self._index.of_session(session_id)
             yield from refs
 
@@ -333,30 +336,20 @@ class Spool:
             self._log(self._move_away(self._path(ref), ref.session_id, reason))
             self._tidy(ref.session_id)
 
-    @property
-    def revision(self) -> int:
-        """Changes whenever parts were offered; see :meth:`wait`."""
-        return self._revision
+    def wait(self, timeout_s: float) -> bool:
+        """Wait until parts are offered, or :meth:`wake`; at once if that was after the last wait.
 
-    def wait(self, timeout_s: float, since: int | None = None) -> bool:
-        """Wait until parts are offered after ``since`` (a :attr:`revision`; now, if None), or :meth:`wake`.
-
-        Returns:
-            False if the time ran out.
+        For one consumer. Returns False if the time ran out.
         """
-        with self._condition:
-            seen = self._revision if since is None else since
-            return self._condition.wait_for(lambda: self._revision != seen, timeout_s)
+        return self._news.wait(timeout_s)
 
     def wake(self) -> None:
-        """End all waits now."""
-        with self._condition:
-            self._revision += 1
-            self._condition.notify_all()
+        """End the consumer's wait now, or its next one."""
+        self._news.ring()
 
     def usage(self) -> Usage:
         """Return what waits for delivery."""
-        with self._condition:
+        with self._guard:
             size_bytes, parts = self._index.size_bytes, self._index.parts
             sessions = self._index.sessions()
             oldest = self._index.heads(sessions[0]) if sessions else []
@@ -377,7 +370,7 @@ class Spool:
         limits = self.limits
         free_bytes = self.fs.free_bytes(self.root)
         evicted: list[PartRef] = []
-        with self._condition:
+        with self._guard:
             used_bytes = self._index.size_bytes
             missing = max(
                 used_bytes + need_bytes - limits.max_bytes,
@@ -425,10 +418,9 @@ class Spool:
 
     def offer(self, refs: list[PartRef]) -> None:
         """Offer finished parts for delivery."""
-        with self._condition:
+        with self._guard:
             self._index.add(refs)
-            self._revision += 1
-            self._condition.notify_all()
+        self.wake()
 
     def keep_entries(self, segment: Segment, state: journal.State, error: Exception) -> None:
         """Put entries aside, durably, of which no part can be made; as a journal of one batch."""
@@ -441,7 +433,7 @@ class Spool:
 
     def ended(self, session_id: str) -> None:
         """Take note that this process has no more to do with a session."""
-        with self._condition:
+        with self._guard:
             self._live.pop(session_id, None)
         self._tidy(session_id)
 
@@ -594,7 +586,7 @@ class Spool:
 
     def _forget(self, ref: PartRef) -> bool:
         """Take a part out of the index; False if it is not there."""
-        with self._condition:
+        with self._guard:
             return self._index.remove(ref)
 
     def _unlink(self, ref: PartRef) -> None:
@@ -610,18 +602,18 @@ class Spool:
             except FileNotFoundError:
                 pass
             except OSError as error:
-                with self._condition:
+                with self._guard:
                     self._undeleted.append(tried)
                 if tried is ref:
                     self._log(f'{path}: cannot be removed yet: {error.strerror}')
                 return
             self._tidy(tried.session_id)
-            with self._condition:
+            with self._guard:
                 tried = self._undeleted.pop() if self._undeleted else None
 
     def _tidy(self, session_id: str) -> None:
         """Remove a session's folder when nothing is left in it."""
-        with self._condition:
+        with self._guard:
             if self._holds(session_id):
                 return
             with contextlib.suppress(OSError):  # something that is not ours lies in it
