@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from upload_rig import GATEWAY, KEY, OK, SCENE, MemorySpool, Rig, make_part
 
+from cognitive3d_ros.alarm import Alarm
 from cognitive3d_ros.counters import Count, Ledger, UploadBlocked
-from cognitive3d_ros.errors import SpoolError
+from cognitive3d_ros.errors import FormatError, SpoolError
 from cognitive3d_ros.upload.exchange import Fault, Response, TransportFault
 from cognitive3d_ros.upload.keys import NoKey
 from cognitive3d_ros.upload.uploader import LIVE_IN_A_ROW, KeyDoor, Uploader, part_request
@@ -475,29 +476,41 @@ def test_a_transport_that_raises_is_one_more_failed_exchange():
 def test_a_spool_that_cannot_be_listed_is_asked_again():
     rig = Rig()
     rig.spool.put(OLD)
-    heads, rig.spool.heads = rig.spool.heads, None
+    sessions, rig.spool.sessions = rig.spool.sessions, None
     rig.run(10)
     assert 'nothing can be chosen' in rig.uploader.last_error
-    rig.spool.heads = heads
+    rig.spool.sessions = sessions
     rig.run(10)
     assert len(rig.spool.done) == 1
 
 
-def test_parts_that_vanish_meanwhile_are_no_trouble():
+def test_parts_that_are_evicted_meanwhile_are_no_trouble():
     rig = Rig()
     rig.spool.fill(OLD, 'gaze', (1, 2))
     read = rig.spool.read
 
     def evicted(ref):
         if ref.number == 1:
-            rig.spool.parts.pop(ref, None)
-            return None
+            del rig.spool.parts[ref]
+            raise SpoolError('gaze.000001.pose.c3d is not there any more')
         return read(ref)
 
     rig.spool.read = evicted
-    rig.run(1)
+    rig.run(0.5)
     assert rig.done == [(OLD, 'gaze', 2)]
     assert rig.uploader.last_error == ''
+    assert rig.ledger.value(Count.UPLOAD_FAILURES) == 0
+
+
+def test_a_part_that_cannot_be_read_is_put_aside_by_the_spool_and_the_next_one_goes():
+    rig = Rig()
+    bad, _ = rig.spool.fill(OLD, 'gaze', (1, 2))
+    rig.spool.parts[bad] = FormatError('damaged')
+    rig.run(0.5)
+    assert rig.done == [(OLD, 'gaze', 2)]
+    assert rig.ledger.value(Count.PARTS_QUARANTINED) == 1
+    assert rig.ledger.value(Count.UPLOAD_FAILURES) == 0
+    assert 'damaged' in rig.uploader.last_error
 
 
 # --- the key ----------------------------------------------------------------------------------------
@@ -600,16 +613,8 @@ class WaitingSpool(MemorySpool):
 
     def __init__(self):
         super().__init__(Ledger())
-        self._condition = threading.Condition()
-
-    def wait(self, timeout_s, since=None):
-        with self._condition:
-            return self._condition.wait_for(lambda: self.revision != since, timeout_s)
-
-    def wake(self):
-        with self._condition:
-            self.revision += 1
-            self._condition.notify_all()
+        self._alarm = Alarm()
+        self.wait, self.wake = self._alarm.wait, self._alarm.ring
 
 
 def real(transport, spool, **more):

@@ -1,9 +1,10 @@
 """A spool in memory, a clock that only moves when told, and a gateway made of a function."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from cognitive3d_ros.counters import Count, Ledger
+from cognitive3d_ros.errors import FormatError
 from cognitive3d_ros.spool import PartRef
 from cognitive3d_ros.upload.exchange import Request, Response, TransportFault
 from cognitive3d_ros.upload.uploader import Uploader
@@ -54,7 +55,6 @@ class MemorySpool:
         self.ledger = ledger
         self.parts: dict[PartRef, Part | Exception] = {}
         self.live: frozenset[str] = frozenset()
-        self.revision = 0
         self.done: list[PartRef] = []
         self.quarantined: list[tuple[PartRef, str]] = []
 
@@ -63,26 +63,26 @@ class MemorySpool:
         part = make_part(session, stream, number, klass, **more)
         ref = PartRef(session, stream, number, klass, len(part.body))
         self.parts[ref] = part
-        self.revision += 1
         return ref
 
     def fill(self, session, stream, numbers, **more) -> list[PartRef]:
         return [self.put(session, stream, number, **more) for number in numbers]
 
-    def heads(self, session_id=None) -> Iterator[PartRef]:
-        first: dict[tuple[str, str], PartRef] = {}
+    def sessions(self):
+        return sorted({ref.session_id for ref in self.parts}, key=lambda i: int(i.split('_')[0]))
+
+    def heads(self, session_id):
+        first = {}
         for ref in sorted(self.parts, key=lambda ref: ref.number):
-            first.setdefault((ref.session_id, ref.stream), ref)
-        order = {stream: index for index, stream in enumerate(STREAMS)}
-        for ref in sorted(
-            first.values(), key=lambda r: (int(r.session_id.split('_')[0]), order[r.stream])
-        ):
-            if session_id in (None, ref.session_id):
-                yield ref
+            if ref.session_id == session_id:
+                first.setdefault(ref.stream, ref)
+        return [first[stream] for stream in STREAMS if stream in first]
 
     def read(self, ref):
-        part = self.parts.get(ref)
+        part = self.parts[ref]
         if isinstance(part, Exception):
+            if isinstance(part, FormatError):
+                self.quarantine(ref, str(part))
             raise part
         return part
 
@@ -96,11 +96,11 @@ class MemorySpool:
         self.ledger.count(Count.PARTS_QUARANTINED)
         self.quarantined.append((ref, reason))
 
-    def wait(self, timeout_s, since=None):
+    def wait(self, timeout_s):
         raise AssertionError('a test with a virtual clock never waits')
 
     def wake(self):
-        self.revision += 1
+        pass
 
 
 def make_part(session, stream, number, klass, *, scene=SCENE, version=3, body=None) -> Part:

@@ -30,6 +30,7 @@ from cognitive3d_ros.upload.endpoint import host, is_loopback
 from cognitive3d_ros.upload.exchange import Fault, Request, Response, TransportFault
 
 _PIECE_BYTES = 256 * 1024  # handed to the socket at once, when there is no cap
+_NAP_S = 0.1  # the longest sleep under a cap, so that it can be interrupted
 _LOOK_MS = 50  # between two looks at what the kernel still has to send
 _TIMEOUTS = (TimeoutError, requests.Timeout, urllib3.exceptions.TimeoutError)
 _NOT_YET_VALID, _EXPIRED = (
@@ -138,12 +139,11 @@ class Pace:
         interrupt: threading.Event,
         *,
         monotonic: Callable[[], float] = time.monotonic,
-        wait: Callable[[float], bool] | None = None,
+        sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         self._max_bytes_per_s = max_bytes_per_s
-        self._monotonic = monotonic
         self._interrupted = interrupt.is_set
-        self._wait = wait or interrupt.wait
+        self._monotonic, self._sleep = monotonic, sleep
         self._free_at_s = monotonic()
 
     @property
@@ -155,13 +155,15 @@ class Pace:
 
     def take(self, n_bytes: int) -> None:
         """Wait until ``n_bytes`` may be sent. Raises when interrupted."""
-        if self._max_bytes_per_s:
+        while not self._interrupted():
             now_s = self._monotonic()
-            if self._free_at_s > now_s and self._wait(self._free_at_s - now_s):
-                raise _Interrupted
-            self._free_at_s = max(self._free_at_s, now_s) + n_bytes / self._max_bytes_per_s
-        if self._interrupted():
-            raise _Interrupted
+            if self._free_at_s <= now_s:
+                if self._max_bytes_per_s:
+                    self._free_at_s = now_s + n_bytes / self._max_bytes_per_s
+                return
+            # Not by the event's own wait: on Python 3.10 that sleeps on the wall clock.
+            self._sleep(min(self._free_at_s - now_s, _NAP_S))
+        raise _Interrupted
 
 
 class _Interrupted(Exception):  # noqa: N818 - nothing failed

@@ -21,12 +21,12 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from cognitive3d_ros.counters import Count, Ledger, UploadBlocked
-from cognitive3d_ros.errors import Cognitive3dError, FormatError
+from cognitive3d_ros.errors import Cognitive3dError, FormatError, SpoolError
 from cognitive3d_ros.log import Complaints, Log
 from cognitive3d_ros.spool.index import PartRef
 from cognitive3d_ros.upload import endpoint, policy
@@ -50,21 +50,20 @@ Lane = tuple[str, str]
 
 
 class PartSource(Protocol):
-    """What the uploader needs of a spool; see :class:`cognitive3d_ros.spool.spool.Spool`."""
+    """What the uploader needs of a spool; see :class:`cognitive3d_ros.spool.Spool`."""
 
     @property
     def live(self) -> frozenset[str]:
         """The sessions that are being recorded."""
 
-    @property
-    def revision(self) -> int:
-        """Changes when parts are added."""
+    def sessions(self) -> list[str]:
+        """Return the sessions that have parts to deliver, oldest first."""
 
-    def heads(self, session_id: str | None = None) -> Iterator[PartRef]:
-        """Give the first part of each stream, of each session (the oldest first) or of one."""
+    def heads(self, session_id: str) -> Iterable[PartRef]:
+        """Return the first part of each stream of a session."""
 
-    def read(self, ref: PartRef) -> Part | None:
-        """Return a part; None if it is not there any more, or was put into quarantine."""
+    def read(self, ref: PartRef) -> Part:
+        """Return a part; FormatError: it was put aside; SpoolError: not now, or not there any more."""
 
     def delivered(self, ref: PartRef) -> None:
         """Count and delete a part that the gateway has."""
@@ -72,11 +71,11 @@ class PartSource(Protocol):
     def quarantine(self, ref: PartRef, reason: str) -> None:
         """Count a part and put it aside, with the reason."""
 
-    def wait(self, timeout_s: float, since: int | None = None) -> bool:
-        """Wait until the revision is another than ``since``, or until :meth:`wake`."""
+    def wait(self, timeout_s: float) -> bool:
+        """Wait until there are new parts, or :meth:`wake` is called."""
 
     def wake(self) -> None:
-        """End all waits."""
+        """End that wait, or the next one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,14 +186,13 @@ class Uploader:
             Whether nothing is left to deliver.
         """
         end_s = self._monotonic() + timeout_s
-        while next(self._spool.heads(), None) is not None:
-            seen = self._spool.revision
+        while self._spool.sessions():
             left_s = end_s - self._monotonic()
             if left_s <= 0:
                 return False
             wait_s = self.step()
             if wait_s > 0:
-                self._spool.wait(min(wait_s, left_s), seen)
+                self._spool.wait(min(wait_s, left_s))
         return True
 
     def step(self) -> float:
@@ -222,12 +220,11 @@ class Uploader:
 
     def _run(self) -> None:
         while self._stop_at_s is None or self._monotonic() < self._stop_at_s:
-            seen = self._spool.revision
             wait_s = self.step()
             if wait_s > 0 and self._stop_at_s is not None:
                 return  # waiting is for the next uploader
             if wait_s > 0:
-                self._spool.wait(wait_s, seen)
+                self._spool.wait(wait_s)
 
     # --- choosing -----------------------------------------------------------------------------------
 
@@ -251,7 +248,8 @@ class Uploader:
     def _in_order(self, live_sessions: frozenset[str]) -> Iterator[PartRef]:
         for session_id in live_sessions:
             yield from (r for r in self._spool.heads(session_id) if r.klass in LIVE_CLASSES)
-        yield from (ref for ref in self._spool.heads() if not _is_live(ref, live_sessions))
+        for session_id in self._spool.sessions():
+            yield from (r for r in self._spool.heads(session_id) if not _is_live(r, live_sessions))
 
     def _lane_wait_s(self, ref: PartRef) -> float:
         backoff = self._lanes.get(_lane(ref))
@@ -280,9 +278,17 @@ class Uploader:
     # --- one exchange -------------------------------------------------------------------------------
 
     def _exchange(self, ref: PartRef) -> None:
-        part = self._spool.read(ref)
-        if part is None:
+        try:
+            part = self._spool.read(ref)
+        except FormatError as error:
+            self._last_error = (
+                f'{_name(ref)} cannot be read: {error}'  # the spool counts and says it
+            )
             return
+        except SpoolError:
+            if ref in self._spool.heads(ref.session_id):
+                raise
+            return  # evicted meanwhile
         key = self._key if isinstance(self._key, str) else None
         try:
             request = part_request(self._gateway, part, key)
@@ -363,7 +369,7 @@ class Uploader:
         if self._monotonic() < self._tidy_at_s:
             return
         self._tidy_at_s = self._monotonic() + _TIDY_S
-        lanes = {_lane(ref) for ref in self._spool.heads()}
+        lanes = {_lane(r) for one in self._spool.sessions() for r in self._spool.heads(one)}
         self._lanes = {lane: backoff for lane, backoff in self._lanes.items() if lane in lanes}
         self._failed &= lanes
         sessions = {session_id for session_id, _ in lanes}
