@@ -1,5 +1,6 @@
 """The recorder node in a process of its own, and a peer that talks to it over real DDS on loopback."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -10,7 +11,6 @@ import warnings
 from pathlib import Path
 
 import yaml
-
 
 with warnings.catch_warnings():
     # What messages import on first use warns of modules that Python will drop.
@@ -63,12 +63,11 @@ def segments():
 def mapped():
     """Return the shared memory files that some process still maps or holds open."""
     held = set()
-    for maps in Path('/proc').glob('[0-9]*/maps'):
-        try:
-            held.update(w for w in maps.read_text().split() if w.startswith('/dev/shm/'))
-            held.update(os.readlink(fd) for fd in maps.with_name('fd').iterdir())
-        except OSError:
-            continue
+    for process in Path('/proc').glob('[0-9]*'):
+        with contextlib.suppress(OSError):  # it may end, or be another user's
+            words = (process / 'maps').read_text().split()
+            held.update(word for word in words if word.startswith('/dev/shm/'))
+            held.update(str(fd.readlink()) for fd in (process / 'fd').iterdir())
     return held
 
 

@@ -1,6 +1,8 @@
 """The node's states and parameters, asked for over real services."""
 
 import signal
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -49,7 +51,7 @@ def test_sessions_in_quick_succession_have_ids_of_their_own(start_node, peer):
     assert node.stop() == 0
     seconds = [int(each.split('_')[0]) for each in ids]
     assert all(each.endswith('_rover-07') for each in ids)
-    assert all(b >= a + 1 for a, b in zip(seconds, seconds[1:], strict=False))
+    assert all(b >= a + 1 for a, b in pairwise(seconds))
     for session_id in ids:
         assert {body['sessionid'] for *_, body in node.stored.parts(session_id)} == {session_id}
 
@@ -171,3 +173,52 @@ def test_without_our_messages_events_json_is_served(start_node, peer):
 
 
 RUN = 'from cognitive3d_ros.node.main import main\nsys.exit(main())'
+
+
+def test_a_fault_in_a_transition_ends_the_session_and_unconfigures(start_node, peer):
+    node = start_node(command=('-c', BROKEN_DEACTIVATION))
+    peer.active()
+    assert not peer.change('deactivate')
+    assert peer.state == 'unconfigured'
+    assert 'deactivate failed' in node.text
+    assert 'no such luck' in node.text
+    assert node.reasons() == ['error']
+    assert peer.change('configure')
+    assert node.stop() == 0
+
+
+BROKEN_DEACTIVATION = f"""
+import sys
+from cognitive3d_ros.node import engine
+end = engine.Engine.deactivate
+def deactivate(self, reason):
+    if reason == 'deactivate':
+        raise RuntimeError('no such luck')
+    end(self, reason)
+engine.Engine.deactivate = deactivate
+{RUN}
+"""
+
+
+def test_a_hundred_configurations_leave_nothing_behind(start_node, peer):
+    node = start_node(autostart=False, auto_start_session=False)
+    peer.static_tf(1.0)
+
+    def cycle():
+        for transition in ('configure', 'activate', 'deactivate', 'cleanup'):
+            assert peer.change(transition)
+
+    def held():
+        process = Path('/proc', str(node.process.pid))
+        return [len(list((process / kind).iterdir())) for kind in ('task', 'fd')]
+
+    for _ in range(3):
+        cycle()
+    threads, files = held()
+    for _ in range(97):
+        cycle()
+    now = held()
+    assert now[0] == threads
+    assert now[1] < files + 20  # what waits for the garbage collector
+    assert node.text == ''
+    assert node.stop() == 0

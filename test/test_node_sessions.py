@@ -182,9 +182,7 @@ def test_remote_variables_and_delivery(start_node, peer, tmp_path):
     file = tmp_path / 'variables.json'
     file.write_text(json.dumps(VARIABLES))
     with running_gateway(tmp_path / 'store', remote_variables=file) as gateway:
-        node = start_node(
-            gateway=gateway.url, remote_variables=True, **{'upload.enabled': True}
-        )
+        node = start_node(gateway=gateway.url, remote_variables=True, **{'upload.enabled': True})
         got = []
         peer.node.create_subscription(
             String, f'/{NODE}/remote_variables', lambda m: got.append(m.data), LATCHED

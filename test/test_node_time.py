@@ -2,6 +2,7 @@
 
 import threading
 import time
+from itertools import pairwise
 
 import pytest
 
@@ -117,7 +118,7 @@ def test_a_clock_that_jumps_back_to_zero(start_node, peer, on_wire):
     poses = node.stored.poses()
     times = [record['time'] for record in poses]
     assert times == sorted(times)
-    assert max(b - a for a, b in zip(times, times[1:], strict=False)) < 1.0
+    assert max(b - a for a, b in pairwise(times)) < 1.0
     x = [record['p'][0] for record in poses]
     (jump,) = [index for index in range(1, len(x)) if x[index] < x[index - 1]]
     assert x[jump - 1] > 100
@@ -159,7 +160,7 @@ def test_static_transforms_published_before_the_node_started(start_node, peer):
     assert node.stop() == 0
     poses = node.stored.poses()
     assert {tuple(record['p']) for record in poses} == {(7, 0, 0)}
-    gaps = [b['time'] - a['time'] for a, b in zip(poses, poses[1:], strict=False)]
+    gaps = [b['time'] - a['time'] for a, b in pairwise(poses)]
     assert gaps == pytest.approx([0.1] * len(gaps), abs=0.02)
     assert node.stored.properties()['c3d.ros.reference_frame'] == 'map'
     assert node.stored.series('c3d.stale_poses')[-1][1] == 0

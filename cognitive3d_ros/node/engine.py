@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import select
 import threading
 from collections.abc import Callable
 
+from cognitive3d_ros.alarm import Alarm
 from cognitive3d_ros.clock import NS_PER_S, Clocks
 from cognitive3d_ros.counters import Ledger
 from cognitive3d_ros.errors import SessionError
@@ -27,30 +26,6 @@ _MIN_SIM_WAIT_S = (
     0.01  # a simulated clock may stand still: never poll faster than this for its sake
 )
 _REST_S = 1.0  # after a fault in one of the threads
-
-
-class Alarm:
-    """A wait that another thread can end early.
-
-    It sleeps on the monotonic clock; the locks of Python 3.10 sleep on the wall clock, and would sleep an
-    hour when that is set back by one.
-    """
-
-    def __init__(self) -> None:
-        self._fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-
-    def ring(self) -> None:
-        """End the wait that is going on, or the next one."""
-        os.eventfd_write(self._fd, 1)
-
-    def wait(self, timeout_s: float) -> None:
-        """Wait until :meth:`ring`, for ``timeout_s`` at most."""
-        if select.select((self._fd,), (), (), timeout_s)[0]:
-            os.eventfd_read(self._fd)
-
-    def close(self) -> None:
-        """Give the descriptor back."""
-        os.close(self._fd)
 
 
 class Engine:
@@ -220,8 +195,9 @@ class Engine:
     # Threads
 
     def ros_time_moved(self) -> None:
-        """Look at the clocks now: a simulator moved them."""
-        self._pose_alarm.ring()
+        """Look at the clock at once where a tick, or the start of a session, may hang on it."""
+        if self.config.sim_time_on_wire or self._wanted:
+            self._pose_alarm.ring()
 
     def _pose(self) -> float:
         if self._wanted:
@@ -248,8 +224,11 @@ class Engine:
     def close(self, delivery_s: float) -> None:
         """End the threads, deliver for ``delivery_s`` at most, and close the spool.
 
-        A session that is still active is ended first, with the reason ``shutdown``.
+        A session that is still active is ended first, with the reason ``shutdown``. Nothing else may be
+        called from here on; a second call does nothing.
         """
+        if self._stopping:
+            return
         self.deactivate('shutdown')
         self._stopping = True
         for alarm in (self._pose_alarm, self._writer_alarm):

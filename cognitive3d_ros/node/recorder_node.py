@@ -186,10 +186,10 @@ class RecorderNode(LifecycleNode):  # type: ignore[misc] # rclpy has no types
         engine, self._engine = self._engine, None
         transforms, self._transforms = self._transforms, None
         jumps, self._jumps = self._jumps, None
-        if engine is not None:
-            engine.close(_DELIVERY_S)
         if jumps is not None:
             jumps.unregister()
+        if engine is not None:
+            engine.close(_DELIVERY_S)
         if transforms is not None:
             transforms.close()
 

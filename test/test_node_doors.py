@@ -1,0 +1,55 @@
+"""The small parts of the live door: clocks, host, transforms."""
+
+import pytest
+
+pytest.importorskip('rclpy')
+
+from cognitive3d_ros.clock import Reading
+from cognitive3d_ros.node.clocks import LiveClocks
+from cognitive3d_ros.node.host import host_of
+
+pytestmark = pytest.mark.ros
+
+
+class RosClock:
+    """A ROS clock that reads 5 ns, or that is the wall clock."""
+
+    nanoseconds = 5
+
+    def __init__(self, simulated):
+        self.ros_time_is_active = simulated
+
+    def now(self):
+        return self
+
+
+def test_clocks_that_were_read_far_apart_are_read_again():
+    mono = iter([0, 30_000_000, 40_000_000, 40_001_000])
+    wall = iter([111, 222])
+    clocks = LiveClocks(RosClock(True), wall_ns=lambda: next(wall), mono_ns=lambda: next(mono))
+    assert clocks.read() == Reading(222, 40_000_000, 5)
+
+
+def test_a_machine_that_is_too_busy_gives_the_closest_reading():
+    mono = iter([0, 30_000_000, 0, 9_000_000, 0, 50_000_000, 0, 11_000_000, 0, 12_000_000])
+    wall = iter(range(5))
+    clocks = LiveClocks(RosClock(True), wall_ns=lambda: next(wall), mono_ns=lambda: next(mono))
+    assert clocks.read().wall_ns == 1
+
+
+def test_without_sim_time_ros_time_is_exactly_the_wall_clock():
+    reading = LiveClocks(RosClock(False)).read()
+    assert reading.ros_ns == reading.wall_ns
+
+
+@pytest.mark.rule(52, 54, 55, 56)
+def test_the_host_from_the_environment():
+    host = host_of(
+        '/fleet', 'cognitive3d', 'rmw_x', {'ROS_DISTRO': 'kilted', 'ROS_DOMAIN_ID': '0'}
+    )
+    assert (host.ros_distro, host.domain_id, host.discovery_range) == ('kilted', '0', 'unset')
+    assert (host.namespace, host.node, host.rmw) == ('/fleet', 'cognitive3d', 'rmw_x')
+    bare = host_of('/', 'n', 'rmw_x', {})
+    assert (bare.ros_distro, bare.domain_id, bare.discovery_range) == ('unknown', 'unset', 'unset')
+    given = {'ROS_DISTRO': 'humble', 'ROS_AUTOMATIC_DISCOVERY_RANGE': 'SUBNET'}
+    assert host_of('/', 'n', 'rmw_x', given).discovery_range is None

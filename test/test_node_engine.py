@@ -1,0 +1,169 @@
+"""What runs between configure and cleanup, without ROS: threads, and sessions that wait for the clock."""
+
+import gc
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from recording_rig import HOST, REQUIRED, WALL, Lines, Stored
+
+from cognitive3d_ros.clock import ManualClocks, Reading
+from cognitive3d_ros.errors import SessionError, SpoolLockedError
+from cognitive3d_ros.node.engine import Engine
+from cognitive3d_ros.parameters import parse
+from cognitive3d_ros.tf import TransformBuffer
+
+S = 10**9
+
+
+class Running(ManualClocks):
+    """Clocks that run, from where they are put."""
+
+    def read(self):
+        now_ns = time.monotonic_ns()
+        return Reading(self.wall_ns + now_ns, now_ns, self.ros_ns + now_ns * (self.ros_ns > 0))
+
+
+@pytest.fixture
+def make(tmp_path):
+    engines = []
+
+    def make(clocks=None, **params):
+        values = {
+            **REQUIRED,
+            'spool.dir': str(tmp_path / 'spool'),
+            'spool.min_free_bytes': 0,
+            'upload.enabled': False,
+            **params,
+        }
+        engine = Engine(
+            parse(values),
+            clocks=clocks or Running(WALL, 0, WALL),
+            transforms=TransformBuffer(),
+            host=HOST,
+            log=make.log,
+        )
+        engines.append(engine)
+        return engine
+
+    make.log, make.engines = Lines(), engines
+
+    make.stored = Stored(tmp_path / 'spool')
+    yield make
+    for engine in engines:
+        engine.close(0.0)
+
+
+def until(condition):
+    end_s = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < end_s
+        time.sleep(0.005)
+
+
+def test_a_session_waits_for_a_clock_that_is_set(make):
+    clocks = Running(3600 * S, 0, 3600 * S)  # 1970: no battery behind the clock
+    engine = make(clocks)
+    engine.activate()
+    assert engine.state() == 'waiting'
+    with pytest.raises(SessionError, match='before 2020'):
+        engine.start_session('', '', '')
+    (warning,) = make.log.of('warning')
+    assert 'before 2020' in warning
+    clocks.wall_ns = WALL
+    until(lambda: engine.state() == 'recording')
+    assert len(make.log.of('warning')) == 1
+    assert engine.recorder.session_id >= f'{WALL // S}'
+
+
+def test_a_session_that_waits_is_given_up_at_deactivation(make):
+    clocks = Running(3600 * S, 0, 3600 * S)
+    engine = make(clocks)
+    engine.activate()
+    engine.deactivate('deactivate')
+    clocks.wall_ns = WALL
+    engine.recorder.poll()
+    assert engine.state() == 'idle'
+
+
+def test_no_session_starts_by_itself_where_none_is_asked_for(make):
+    engine = make(auto_start_session=False)
+    engine.activate()
+    assert engine.state() == 'idle'
+    session_id = engine.start_session('a', '', '')
+    assert engine.end_session('done') == session_id
+    with pytest.raises(SessionError):
+        engine.end_session('done')
+
+
+def held():
+    """Count threads and open files."""
+    gc.collect()
+    return threading.active_count(), len(list(Path('/proc/self/fd').iterdir()))
+
+
+def test_close_ends_the_session_and_frees_everything(make):
+    before = held()
+    for _ in range(3):
+        engine = make(**{'upload.enabled': True, 'gateway': 'http://127.0.0.1:9'})
+        engine.activate()
+        engine.close(3.0)
+    del engine
+    make.engines.clear()
+    assert held() == before
+    ends = [e for e in make.stored.events() if e['name'] == 'c3d.sessionEnd']
+    assert [end['properties']['Reason'] for end in ends] == ['shutdown'] * 3
+
+
+def test_a_configuration_that_fails_frees_everything(make):
+    make()
+    before = held()
+    with pytest.raises(SpoolLockedError):
+        make()
+    assert held() == before
+
+
+def test_what_is_recorded_is_made_durable_within_the_flush_period(make, tmp_path):
+    engine = make(**{'spool.flush_s': 0.05})
+    engine.activate()
+    engine.recorder.event('lap')
+    journal = next((tmp_path / 'spool' / 'sessions').glob('*/journal'))
+    until(lambda: b'"lap"' in journal.read_bytes())
+
+
+def test_a_fault_in_a_thread_is_said_and_the_thread_goes_on(make, monkeypatch):
+    engine = make(**{'spool.flush_s': 0.05})
+    flush, faults = engine.recorder.flush, []
+
+    def broken():
+        if not faults:
+            faults.append(1)
+            raise RuntimeError('out of luck')
+        faults.append(2)
+        flush()
+
+    monkeypatch.setattr('cognitive3d_ros.node.engine._REST_S', 0.01)
+    monkeypatch.setattr(engine.recorder, 'flush', broken)
+    until(lambda: 2 in faults)
+    assert any('out of luck' in text for text in make.log.of('warning'))
+
+
+def test_a_disk_that_is_nearly_full_is_said_at_configure(make):
+    make(**{'spool.min_free_bytes': 2**62})
+    assert 'spool.min_free_bytes' in make.log.of('error')[0]
+
+
+def test_a_simulated_clock_that_stands_still_costs_nothing(make, monkeypatch):
+    """Session time that does not pass must not turn the wait for its next tick into a busy loop."""
+    clocks = ManualClocks()
+    monkeypatch.setattr(clocks, 'read', lambda: Reading(WALL, time.monotonic_ns(), 5 * S))
+    engine = make(clocks, use_sim_time=True, sim_time_on_wire=True)
+    engine.activate()
+    polls = []
+    poll = engine.recorder.poll
+    monkeypatch.setattr(engine.recorder, 'poll', lambda: polls.append(1) or poll())
+    until(lambda: len(polls) > 5)
+    begin_s, count = time.monotonic(), len(polls)
+    until(lambda: time.monotonic() > begin_s + 0.3)
+    assert len(polls) - count < 40
