@@ -16,6 +16,7 @@ pytestmark = pytest.mark.ros
 
 def test_every_transition_and_every_invalid_one(start_node, peer):
     node = start_node(autostart=False)
+    peer.watch()
     assert peer.state == 'unconfigured'
     for wrong in ('activate', 'deactivate', 'cleanup', 'active_shutdown'):
         assert not peer.change(wrong)
@@ -37,6 +38,7 @@ def test_every_transition_and_every_invalid_one(start_node, peer):
     assert peer.change('activate')
     assert peer.change('active_shutdown')
     assert peer.state == 'finalized'
+    peer.status('finalized')
     assert not peer.change('configure')
     assert node.stop() == 0
     assert node.reasons() == ['deactivate', 'deactivate', 'shutdown']

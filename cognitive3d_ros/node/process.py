@@ -13,8 +13,8 @@ from rclpy.signals import SignalHandlerOptions
 
 from cognitive3d_ros.log import Complaints, Log
 
-from .main import EXIT_FAILED, EXIT_PARAMETERS, Stop
 from .recorder_node import RecorderNode
+from .stop import EXIT_FAILED, EXIT_PARAMETERS, Stop
 
 _SPIN_S = 0.25  # rclpy can lose a SIGINT while it waits without a timeout
 _AFTER_FAULT_S = 0.01  # a fault that comes at every turn must not take a whole core

@@ -24,7 +24,7 @@ from .declare import declare, given
 from .engine import Engine
 from .host import host_of
 from .log import NodeLog
-from .main import EXIT_FAILED, EXIT_PARAMETERS
+from .stop import EXIT_FAILED, EXIT_PARAMETERS
 from .transforms import LiveTransforms
 
 try:
@@ -66,6 +66,7 @@ class RecorderNode(LifecycleNode):  # type: ignore[misc] # rclpy has no types
         self._transforms: LiveTransforms | None = None
         self._jumps: Any = None  # the callback for jumps of the ROS clock
         self._active = False
+        self._at_rest = 'unconfigured'  # the state while there is no engine
         self._variables = ''  # as published
         declare(self)
         self.add_on_set_parameters_callback(self._on_set_parameters)
@@ -117,7 +118,10 @@ class RecorderNode(LifecycleNode):  # type: ignore[misc] # rclpy has no types
 
     def on_configure(self, _state: LifecycleState) -> TransitionCallbackReturn:
         """Check the parameters, open the spool, close what never ended, begin to deliver."""
-        return self._transition('configure', self._configure, _FAILURE)
+        outcome = self._transition('configure', self._configure, _FAILURE)
+        if outcome != _SUCCESS:
+            self.close()
+        return outcome
 
     def on_activate(self, _state: LifecycleState) -> TransitionCallbackReturn:
         """Start a session where ``auto_start_session`` asks for it."""
@@ -133,6 +137,7 @@ class RecorderNode(LifecycleNode):  # type: ignore[misc] # rclpy has no types
 
     def on_shutdown(self, _state: LifecycleState) -> TransitionCallbackReturn:
         """End the session, deliver for a moment, and release everything."""
+        self._at_rest = 'finalized'
         return self._transition('shutdown', self.close, _ERROR)
 
     def on_error(self, _state: LifecycleState) -> TransitionCallbackReturn:
@@ -146,21 +151,16 @@ class RecorderNode(LifecycleNode):  # type: ignore[misc] # rclpy has no types
         for text in parameters.warnings(config):
             self.log.warning(text)
         self._transforms = LiveTransforms(self)
-        try:
-            self._engine = Engine(
-                config,
-                clocks=LiveClocks(self.get_clock()),
-                transforms=self._transforms,
-                host=host_of(
-                    self.get_namespace(),
-                    self.get_name(),
-                    rclpy.get_rmw_implementation_identifier(),
-                ),
-                log=self.log,
-            )
-        except BaseException:
-            self._transforms.close()
-            raise
+        host = host_of(
+            self.get_namespace(), self.get_name(), rclpy.get_rmw_implementation_identifier()
+        )
+        self._engine = Engine(
+            config,
+            clocks=LiveClocks(self.get_clock()),
+            transforms=self._transforms,
+            host=host,
+            log=self.log,
+        )
         if config.use_sim_time:
             self._jumps = self.get_clock().create_jump_callback(
                 _ANY_JUMP, post_callback=self._on_clock
@@ -257,7 +257,7 @@ class RecorderNode(LifecycleNode):  # type: ignore[misc] # rclpy has no types
     def _tick(self) -> None:
         """Publish the status and the diagnostics."""
         engine = self._engine
-        state = 'unconfigured'
+        state = self._at_rest
         if engine is not None:
             state = engine.state() if self._active else 'inactive'
         stamp = self.get_clock().now().to_msg()
