@@ -226,10 +226,21 @@ def read_series(bodies: Iterable[tuple[str, JsonBody]], report: Report) -> Named
     """Read the sensor series from sensors bodies, in the order in which they first appear."""
     runs: dict[str, list[Floats]] = {}
     for part, body in bodies:
-        for index, record in enumerate(body.data):
-            found = _samples(record, f'data[{index}]', part, report)
-            if found is not None:
-                runs.setdefault(found[0], []).append(found[1])
+        series = _sound(part, body.data, schema.check_series_head, report)
+        found = [(record['name'], record['data']) for record in series]
+        rows = [sample for _, samples in found for sample in samples]
+        try:
+            values = _strict(rows, 2)  # all series of a body at once: each has a few samples only
+        except (TypeError, ValueError):
+            found = [
+                (name, _sound(f'{part}: series {name!r}', samples, schema.check_sample, report))
+                for name, samples in found
+            ]
+            values = _lenient([sample for _, samples in found for sample in samples], 2)
+        at = 0
+        for name, samples in found:
+            runs.setdefault(name, []).append(values[at : at + len(samples)])
+            at += len(samples)
     return Named({name: Series(name, *np.concatenate(run).T) for name, run in runs.items()})
 
 
@@ -328,19 +339,6 @@ def _columns(data: list[Any], numbers: Callable[[list[Any], int], Floats]) -> _C
         numbers([record['r'] for record in data], 4),
         gaze,
     )
-
-
-def _samples(record: object, where: str, part: str, report: Report) -> tuple[str, Floats] | None:
-    """Return a series' name and its sound samples; None if it is no series at all."""
-    try:
-        name, samples = schema.series_of(record, where)
-    except FormatError as error:
-        report(f'{part}: {error}')
-        return None
-    with contextlib.suppress(TypeError, ValueError):
-        return name, _strict(samples, 2)
-    good = _sound(f'{part}: {where}', samples, schema.check_sample, report)
-    return name, _lenient(good, 2)
 
 
 def _strict(rows: list[Any], width: int) -> Floats:

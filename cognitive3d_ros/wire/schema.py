@@ -141,19 +141,22 @@ def check_event(record: object, where: str) -> None:
 
 def check_series(record: object, where: str) -> None:
     """Check a sensor series: ``name``, and ``data`` of ``[time, value]`` pairs."""
-    _, samples = series_of(record, where)
-    for index, sample in enumerate(samples):
+    for index, sample in enumerate(_series_data(record, where)):
         check_sample(sample, f'{where}.data[{index}]')
 
 
-def series_of(record: object, where: str) -> tuple[str, list[object]]:
-    """Return a sensor series' name and its samples, which are not checked."""
+def check_series_head(record: object, where: str) -> None:
+    """Check a sensor series but for its samples."""
+    _series_data(record, where)
+
+
+def _series_data(record: object, where: str) -> list[object]:
     series = _object(record, where)
-    name = _text(series.get('name'), f'{where}.name')
+    _text(series.get('name'), f'{where}.name')
     samples = series.get('data')
     if not isinstance(samples, list):
         _wrong(f'{where}.data', 'a list wanted', samples)
-    return name, samples
+    return samples
 
 
 def check_sample(sample: object, where: str) -> None:
