@@ -187,6 +187,17 @@ def test_many_robots_at_one_time(gateway):
         assert len(stored(gateway.store, f'1767225600_rover-{n}')) == 10
 
 
+def test_no_answer_waits_for_a_delayed_acknowledgement(refusing):
+    """Linux delays one by 40 ms at the least, on a connection that is not new any more."""
+    took_s = []
+    with requests.Session() as session:
+        for _ in range(60):
+            started = time.monotonic()
+            session.get(f'{refusing.url}/v0/remotevariables?identifier=x', timeout=20)
+            took_s.append(time.monotonic() - started)
+    assert min(took_s[-20:]) < 0.03
+
+
 @pytest.mark.parametrize(
     ('stream', 'body', 'says'),
     [

@@ -25,7 +25,7 @@ class Limits:
     """Time that a body may take whatever its length …"""
     min_bytes_per_s: int = 1024
     """… and the rate at which it must come beyond that."""
-    connections: int = 256
+    connections: int = 1000
     keep_alive_s: int = 75
     disk_threads: int = 8
     shutdown_s: int = 5
