@@ -68,6 +68,7 @@ class RecorderNode(LifecycleNode):  # type: ignore[misc] # rclpy has no types
         self._active = False
         self._at_rest = 'unconfigured'  # the state while there is no engine
         self._variables = ''  # as published
+        self._answer_invalid_transitions()
         declare(self)
         self.add_on_set_parameters_callback(self._on_set_parameters)
 
@@ -90,13 +91,31 @@ class RecorderNode(LifecycleNode):  # type: ignore[misc] # rclpy has no types
 
     # Transitions
 
+    def _answer_invalid_transitions(self) -> None:
+        """Answer the caller of an invalid transition; up to Jazzy rclpy raises instead, out of the executor."""
+        service = self._service_change_state
+        change: Callable[[Any, Any], Any] = service.callback
+
+        def answer(request: Any, response: Any) -> Any:
+            try:
+                return change(request, response)
+            except RuntimeError as error:
+                self.log.error(f'a transition that is not possible now was asked for: {error}')
+                response.success = False
+                return response
+
+        service.callback = answer
+
     def _autostart(self) -> None:
         """Configure and activate; the process ends where that fails."""
         self._autostart_timer.cancel()
-        for transition in (self.trigger_configure, self.trigger_activate):
-            if transition() != _SUCCESS:
-                self.exit_code = self._failure_code
-                return
+        try:
+            done = self.trigger_configure() == _SUCCESS and self.trigger_activate() == _SUCCESS
+        except RuntimeError as error:  # somebody else was faster
+            self.log.error(f'autostart failed: {error}')
+            done = False
+        if not done:
+            self.exit_code = self._failure_code
 
     def _transition(
         self, name: str, work: Callable[[], None], failed: TransitionCallbackReturn
