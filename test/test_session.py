@@ -473,6 +473,17 @@ def test_a_session_that_was_cut_is_read_from_parts_and_journal(tmp_path):
     assert 0 < len(session.poses) < 12
 
 
+def test_a_copy_of_a_session_that_was_cut_brings_its_journal(tmp_path):
+    spool, held, append = live_session(tmp_path / 'spool')
+    append('gaze', 'pose', pose_entry(0, 1.0), 0)
+    held.flush()
+    spool.close()
+    (tmp_path / 'spool' / 'sessions' / SESSION).rename(tmp_path / 'copy')
+    session = open_session(tmp_path / 'copy')
+    assert session.id == SESSION
+    assert [p.p[0] for p in session.poses] == [1.0]
+
+
 def test_a_part_that_is_delivered_meanwhile_is_reported(tmp_path):
     folder = whole(tmp_path / 'sessions' / SESSION)
     session = open_session(tmp_path)

@@ -141,6 +141,10 @@ def find_sessions(path: Path) -> Mapping[str, SessionFiles]:
         session_id = path.resolve().name
         in_spool = (path / JOURNAL).exists() or (root / 'last_second').exists()
         return {session_id: SessionFiles(session_id, path, in_spool)}
+    replay = _read_journal(path / JOURNAL)
+    if replay is not None and replay.state is not None:  # a copy of a session's folder
+        session_id = replay.state.identity.session_id
+        return {session_id: SessionFiles(session_id, path, in_spool=True)}
     if not files:
         raise ReadError(
             f'{path} holds no sessions: a spool, a store of c3d gateway, the folder of a session '
