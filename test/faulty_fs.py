@@ -1,8 +1,9 @@
 """A disk in memory that fails, writes short, or loses power at any call.
 
-After a power cut only what was synced is sure to be there. Of everything else any part may be there: any subset of
-the names that were given, taken or changed since their folder was synced, and of content that was not
-synced any torn piece. A sync that failed leaves a hole: a later sync that succeeds does not bring it back.
+After a power cut only what was synced is sure to be there. Of everything else any part may be there: any
+subset of the names that were given, taken or changed since their folder was synced, and of content that
+was not synced any torn piece. A sync that failed leaves a hole: a later sync that succeeds does not bring
+it back.
 """
 
 from __future__ import annotations
