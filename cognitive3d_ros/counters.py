@@ -71,6 +71,8 @@ class Drop(enum.Enum):
     QUEUE_FULL = 'queue_full'
     SPOOL_FULL = 'spool_full'
     DISK_ERROR = 'disk_error'
+    BAD_MESSAGE = 'bad_message'
+    TOO_LARGE = 'too_large'
 
 
 class Fate(enum.Enum):
