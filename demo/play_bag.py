@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import signal
 import sys
 import threading
@@ -22,6 +23,7 @@ from rclpy.signals import SignalHandlerOptions
 from rosbags.highlevel import AnyReader
 from rosbags.typesys import Stores, get_typestore
 from rosgraph_msgs.msg import Clock
+from std_msgs.msg import String
 from tf2_ros import TransformBroadcaster
 
 NS_PER_S = 1_000_000_000
@@ -57,7 +59,18 @@ def main() -> int:
         help='move all times so that the clock starts near zero',
     )
     parser.add_argument('--jump-after', type=float, help='start over after so many seconds, once')
-    parser.add_argument('--wait-for', metavar='NODE', help='start when this node is there')
+    parser.add_argument(
+        '--wait-for',
+        metavar='NODE',
+        nargs='+',
+        default=[],
+        help='start when these nodes are there',
+    )
+    parser.add_argument(
+        '--sync',
+        action='store_true',
+        help='send those nodes an event "sync" ten times a second, stamped with the time played',
+    )
     arguments = parser.parse_args()
 
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
@@ -70,9 +83,8 @@ def main() -> int:
     clock = node.create_publisher(Clock, '/clock', QoSProfile(depth=10))
     tf = TransformBroadcaster(node)
     try:
-        if arguments.wait_for:
-            while arguments.wait_for not in node.get_node_names() and not stop.wait(0.05):
-                pass
+        while not set(arguments.wait_for) <= set(node.get_node_names()) and not stop.wait(0.05):
+            pass
         runs = (
             [arguments.jump_after, arguments.seconds - arguments.jump_after]
             if (arguments.jump_after)
@@ -90,6 +102,12 @@ def main() -> int:
 def play(arguments, seconds: float, node, clock, tf, stop: threading.Event) -> None:
     """Play the first so many seconds of the bag."""
     store = get_typestore(Stores.ROS2_HUMBLE)
+    synced = [
+        node.create_publisher(String, f'/{name}/events_json', 10)
+        for name in arguments.wait_for
+        if arguments.sync
+    ]
+    next_sync = 0.0
     publishers: dict[str, object] = {}
     with AnyReader([arguments.bag], default_typestore=store) as reader:
         first_ns = reader.start_time
@@ -109,6 +127,14 @@ def play(arguments, seconds: float, node, clock, tf, stop: threading.Event) -> N
                     message = Clock()
                     stamp_to(message.clock, first_ns + told_ns + shift_ns)
                     clock.publish(message)
+                nonlocal next_sync
+                if synced and now - began >= next_sync:
+                    next_sync = now - began + 0.1
+                    played_ns = round((time.monotonic() - began) * arguments.rate * NS_PER_S)
+                    played_s = (first_ns + shift_ns + played_ns) / NS_PER_S
+                    event = {'name': 'sync', 'stamp': played_s, 'properties': {'played': played_s}}
+                    for publisher in synced:
+                        publisher.publish(String(data=json.dumps(event)))
                 if now >= due:
                     return not stop.is_set()
                 if stop.wait(min(step, due - now)):

@@ -144,7 +144,7 @@ class World:
 
     def deliver(self, most: int = 1 << 30) -> None:
         for session_id in self.spool.sessions():
-            while most > 0 and (heads := list(self.spool.heads(session_id))):
+            while most > 0 and (heads := self.spool.heads(session_id)):
                 for ref in heads:
                     part = self.spool.read(ref)
                     key = ref[:3]

@@ -275,12 +275,10 @@ class Spool:
         with self._guard:
             return self._index.sessions()
 
-    def heads(self, session_id: str | None = None) -> Iterator[PartRef]:
-        """Give the first part of each stream of a session; of all, the oldest session first, if None."""
-        for each in self.sessions() if session_id is None else (session_id,):
-            with self._guard:
-                refs = self._index.heads(each)
-            yield from refs
+    def heads(self, session_id: str) -> list[PartRef]:
+        """Return the first part of each stream of a session."""
+        with self._guard:
+            return self._index.heads(session_id)
 
     def parts(self) -> Iterator[PartRef]:
         """Give the parts to deliver: the oldest session first, stream by stream, by number.
