@@ -19,10 +19,8 @@ from tf2_ros import (
 from cognitive3d_ros.tf import Miss, Transform
 
 _DEPTH = 100
-_LEFTOVER_NS = (
-    5_000_000_000  # for this long after a clear, transforms from before may still arrive
-)
-_AHEAD_NS = 5_000_000_000  # and show themselves by stamps this far ahead of what is asked for
+_LEFTOVER_NS = 5_000_000_000  # how long after a clear transforms from before may still arrive
+_AHEAD_NS = 5_000_000_000  # how far ahead of what is asked for their stamps then are
 
 
 class LiveTransforms:
@@ -55,7 +53,7 @@ class LiveTransforms:
             # Time 0 is tf2's word for the newest.
             return self._lookup(target, source, 0 if time_ns is None else max(time_ns, 1))
         except ExtrapolationException:
-            return Miss.FUTURE if time_ns is None else self._side(target, source, time_ns)
+            return Miss.FUTURE if time_ns is None else self._beyond(target, source, time_ns)
         except LookupException:
             return Miss.UNKNOWN_FRAME
         except ConnectivityException:
@@ -65,19 +63,16 @@ class LiveTransforms:
 
     def _lookup(self, target: str, source: str, time_ns: int) -> Transform:
         found = self._buffer.lookup_transform(target, source, Time(nanoseconds=time_ns))
-        stamp, moved, turned = (
-            found.header.stamp,
-            found.transform.translation,
-            found.transform.rotation,
-        )
+        stamp, moved = found.header.stamp, found.transform.translation
+        turned = found.transform.rotation
         return Transform(
             stamp.sec * 1_000_000_000 + stamp.nanosec,
             (moved.x, moved.y, moved.z),
             (turned.x, turned.y, turned.z, turned.w),
         )
 
-    def _side(self, target: str, source: str, time_ns: int) -> Miss:
-        """Say on which side of the buffer a time lies.
+    def _beyond(self, target: str, source: str, time_ns: int) -> Transform | Miss:
+        """Say on which side of the buffer a time lies that it did not hold a moment ago.
 
         Links that have no time in common yet will have one when their next transforms come: FUTURE.
         """
@@ -90,7 +85,10 @@ class LiveTransforms:
         if self._is_leftover(newest_ns - time_ns):
             self.clear()
             return Miss.FUTURE
-        return Miss.PAST
+        try:
+            return self._lookup(target, source, time_ns)  # tf has reached it between the two
+        except TransformException:
+            return Miss.PAST
 
     def _is_leftover(self, ahead_ns: int) -> bool:
         """Say whether a transform from before the clock went back came in after the clear.
