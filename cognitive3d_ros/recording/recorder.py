@@ -93,6 +93,8 @@ class Recorder:
         self._last_reading: Reading | None = None
         self._between = ledger.snapshot()  # as the session before ended
         self._error = ''
+        self.last_session = Status('', 0.0, 0, 0, 0, '', '')
+        """The session that ended last, as it ended."""
 
     # Sessions
 
@@ -205,6 +207,7 @@ class Recorder:
             session.end(reason, arrival)
             self._session = None
             self._between = self._ledger.snapshot()
+            self.last_session = self._status(session, arrival)
         error = session.spool.error
         if error:
             self._log.error(
@@ -363,22 +366,30 @@ class Recorder:
             self._complaints.warn('disk', f'the spool cannot be written: {error}')
         self._error = error
 
+    @property
+    def pending_bytes(self) -> int:
+        """How much of the active session waits in memory for its part."""
+        session = self._session
+        return 0 if session is None else session.spool.pending_bytes
+
     def status(self) -> Status:
         """Return what the recorder is doing."""
         with self._lock:
             session = self._session
             if session is None:
                 return Status('', 0.0, 0, 0, 0, '', self._error)
-            arrival = self._arrive(session)
-            return Status(
-                session.identity.session_id,
-                arrival.session_ns / NS_PER_S,
-                session.pose_samples,
-                session.events,
-                session.dropped_records,
-                session.frame or '',
-                self._error,
-            )
+            return self._status(session, self._arrive(session))
+
+    def _status(self, session: Session, arrival: Arrival) -> Status:
+        return Status(
+            session.identity.session_id,
+            arrival.session_ns / NS_PER_S,
+            session.pose_samples,
+            session.events,
+            session.dropped_records,
+            session.frame or '',
+            self._error,
+        )
 
     def _refuse(self, reason: Drop, text: str) -> bool:
         self._ledger.drop(reason, EVENTS, event=True)

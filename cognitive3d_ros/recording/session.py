@@ -403,7 +403,11 @@ class Session:
         """Return how long this session can be left alone, in session time."""
         next_ns = min(self._tick_ns(self._tick_index), self._next_health_ns)
         due_ns = max(0, next_ns - arrival.session_ns)
-        return min(due_ns, RETRY_NS) if self._ticks or self._waiting else due_ns
+        if self._live:
+            return min(due_ns, RETRY_NS) if self._ticks or self._waiting else due_ns
+        # Offline tf changes with messages only: what waits needs no other try than its last.
+        first = (queue[0] for queue in (self._ticks, self._waiting) if queue)
+        return min([due_ns, *(each.deadline_mono_ns - arrival.mono_ns for each in first)])
 
     # The end
 
