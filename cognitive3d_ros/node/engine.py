@@ -22,9 +22,7 @@ from cognitive3d_ros.upload.transport import RequestsTransport
 from cognitive3d_ros.upload.uploader import Uploader
 
 _RETRY_START_S = 0.5  # how often a session that could not start yet is tried again
-_MIN_SIM_WAIT_S = (
-    0.01  # a simulated clock may stand still: never poll faster than this for its sake
-)
+_MIN_SIM_WAIT_S = 0.01  # a simulated clock may stand still just before a tick
 _REST_S = 1.0  # after a fault in one of the threads
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import threading
 import time
 from collections.abc import Callable
 
@@ -69,16 +71,17 @@ def run(argv: list[str], stop: Stop) -> int:
         rclpy.try_shutdown()
         _complain(f'the node cannot be made: {error}')
         return EXIT_FAILED
+    threading.excepthook = lambda args: node.log.error(f'a thread failed: {args.exc_value!r}')
     executor.add_node(node)
     spin(executor, lambda: stop.asked or node.exit_code is not None, node.log)
-
     node.end_durably()
     stop.safe = True
     stop.leave_in_a_hurry()
-    node.close()
-    executor.shutdown(timeout_sec=2.0)
-    node.destroy_node()
-    rclpy.try_shutdown()
+    node.release()
+    with contextlib.suppress(RuntimeError):  # what rclpy raises where a part of it is gone already
+        executor.shutdown(timeout_sec=2.0)
+        node.destroy_node()
+        rclpy.try_shutdown()
     return node.exit_code or 0
 
 

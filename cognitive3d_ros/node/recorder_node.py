@@ -139,7 +139,7 @@ class RecorderNode(LifecycleNode):  # type: ignore[misc] # rclpy has no types
         """Check the parameters, open the spool, close what never ended, begin to deliver."""
         outcome = self._transition('configure', self._configure, _FAILURE)
         if outcome != _SUCCESS:
-            self.close()
+            self.release()
         return outcome
 
     def on_activate(self, _state: LifecycleState) -> TransitionCallbackReturn:
@@ -152,17 +152,17 @@ class RecorderNode(LifecycleNode):  # type: ignore[misc] # rclpy has no types
 
     def on_cleanup(self, _state: LifecycleState) -> TransitionCallbackReturn:
         """Release everything that configure made."""
-        return self._transition('cleanup', self.close, _ERROR)
+        return self._transition('cleanup', self._release, _ERROR)
 
     def on_shutdown(self, _state: LifecycleState) -> TransitionCallbackReturn:
         """End the session, deliver for a moment, and release everything."""
         self._at_rest = 'finalized'
-        return self._transition('shutdown', self.close, _ERROR)
+        return self._transition('shutdown', self._release, _ERROR)
 
     def on_error(self, _state: LifecycleState) -> TransitionCallbackReturn:
         """End the session and release everything: the node is unconfigured again."""
         self._transition('error processing', lambda: self._end('error'), _ERROR)
-        return self._transition('error processing', self.close, _FAILURE)
+        return self._transition('error processing', self._release, _FAILURE)
 
     def _configure(self) -> None:
         declare(self)
@@ -199,8 +199,11 @@ class RecorderNode(LifecycleNode):  # type: ignore[misc] # rclpy has no types
         self.log.detach()
         self._transition('the end of the session', lambda: self._end('shutdown'), _ERROR)
 
-    def close(self) -> None:
-        """End what is active, deliver for a moment, and release everything that configure made."""
+    def release(self) -> None:
+        """Deliver for a moment, and release everything that configure made. Never raises."""
+        self._transition('the release of resources', self._release, _ERROR)
+
+    def _release(self) -> None:
         self._active = False
         engine, self._engine = self._engine, None
         transforms, self._transforms = self._transforms, None
