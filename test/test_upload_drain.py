@@ -221,6 +221,32 @@ def test_a_probe_that_meets_an_outage_leaves_the_door_shut():
     assert rig.done == [(OLD, 'gaze', 1)]
 
 
+def test_a_404_says_that_the_key_is_good_again():
+    rig = Rig(script(status(401), status(404), OK))
+    rig.spool.put(OLD, 'gaze')
+    rig.spool.fill(OLD, 'events', range(1, 11))
+    rig.run(62)
+    assert len(rig.spool.done) == 10  # the other stream's, at once
+    assert rig.uploader.state is UploadBlocked.REFUSED
+    assert [text.split(': ')[1][:10] for _, text in rig.log.lines] == ['answer 401', 'gaze of sc']
+
+
+def test_a_door_whose_parts_were_evicted_does_not_trouble_the_others():
+    def answer(request):
+        return status(404) if 'old-scene' in request.url else OK
+
+    rig = Rig(answer)
+    ref = rig.spool.put(OLD, 'gaze', scene='old-scene')
+    rig.spool.put(NEW, 'gaze', 1)
+    rig.run(10)
+    assert rig.uploader.state is UploadBlocked.REFUSED
+    del rig.spool.parts[ref]
+    rig.run(110)
+    rig.spool.put(NEW, 'gaze', 2)
+    rig.run(2)
+    assert rig.uploader.state is UploadBlocked.DRAINING
+
+
 def test_doors_without_parts_behind_them_are_forgotten():
     rig = Rig(script(status(404)))
     rig.spool.put(OLD, 'gaze')
@@ -301,6 +327,17 @@ def test_an_outage_holds_nothing_back_once_it_is_over():
     last = max(at for at, _ in rig.sent)
     assert len(rig.spool.done) == 12
     assert last - first <= 2  # each lane that failed waits once, its first and shortest time
+
+
+def test_failures_far_between_stay_cheap():
+    """A success begins anew: neither the gateway's waits nor a lane's grow over failures that passed."""
+    rig = Rig()
+    for number in range(1, 40):
+        rig.answer = script(status(500), OK)
+        rig.spool.put(OLD, 'gaze', number)
+        rig.spool.put(OLD, 'events', number)
+        rig.run(5)
+        assert len(rig.spool.done) == 2 * number
 
 
 def test_a_part_that_always_fails_costs_the_others_little():

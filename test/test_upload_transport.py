@@ -15,7 +15,7 @@ from cognitive3d_ros.upload.exchange import Fault, Request, Response, TransportF
 from cognitive3d_ros.upload.transport import Pace, RequestsTransport, _Interrupted
 
 OK = b'HTTP/1.1 200 OK\r\ncvr-request-time: 3\r\nContent-Length: 2\r\n\r\n{}'
-SHORT_S = 0.25
+SHORT_S = 0.4
 
 
 class Server:
@@ -92,6 +92,14 @@ def answering(answer):
 
 @pytest.fixture
 def transport():
+    made = RequestsTransport(timeout_s=20)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def hasty():
+    """A transport of little patience, where a test waits for the end of it."""
     made = RequestsTransport(timeout_s=SHORT_S)
     yield made
     made.close()
@@ -239,7 +247,7 @@ def test_a_proxy_from_the_environment_is_used_but_never_for_this_machine(transpo
 # --- time without progress --------------------------------------------------------------------------
 
 
-def test_a_server_that_never_answers_is_given_up_and_meets_the_same_bytes_again(transport):
+def test_a_server_that_never_answers_is_given_up_and_meets_the_same_bytes_again(hasty):
     def serve(server, connection, index):
         server.receive(connection)  # stored, and then it stalls
         if index == 1:
@@ -250,23 +258,23 @@ def test_a_server_that_never_answers_is_given_up_and_meets_the_same_bytes_again(
     with Server(serve) as server:
         request = post(server.url, b'part', **{'Idempotency-Key': '1_a/gaze/1'})
         started_s = time.monotonic()
-        fault = transport.send(request)
+        fault = hasty.send(request)
         assert time.monotonic() - started_s < 10 * SHORT_S
         assert fault == TransportFault(
-            Fault.TIMEOUT, f'127.0.0.1:{server.port}: no progress for 0.25 s'
+            Fault.TIMEOUT, f'127.0.0.1:{server.port}: no progress for 0.4 s'
         )
         server.ended.set()
-        assert transport.send(request).status == 200
+        assert hasty.send(request).status == 200
     assert server.requests[0] == server.requests[1]
 
 
-def test_a_server_that_stops_reading_is_given_up(transport):
+def test_a_server_that_stops_reading_is_given_up(hasty):
     def serve(server, connection, _):
         connection.recv(1000)
         server.ended.wait(20)
 
     with Server(serve, receive_bytes=4096) as server:
-        fault = transport.send(post(server.url, bytes(20_000_000)))
+        fault = hasty.send(post(server.url, bytes(20_000_000)))
         assert fault.fault is Fault.TIMEOUT
 
 
@@ -285,14 +293,14 @@ def slow_reader(size):
 
 
 @pytest.mark.parametrize('size', [600_000, 12_000_000])  # in the kernel's buffer at once, and not
-def test_a_slow_link_is_progress_however_long_it_takes(transport, size):
+def test_a_slow_link_is_progress_however_long_it_takes(hasty, size):
     with Server(slow_reader(size), receive_bytes=65536) as server:
         started_s = time.monotonic()
-        assert transport.send(post(server.url, bytes(size))).status == 200
+        assert hasty.send(post(server.url, bytes(size))).status == 200
         assert time.monotonic() - started_s > 2 * SHORT_S
 
 
-def test_a_full_buffer_that_moves_a_little_is_progress(transport):
+def test_a_full_buffer_that_moves_a_little_is_progress(hasty):
     def serve(server, connection, _):
         left = 12_000_000
         while left > 0:
@@ -302,31 +310,31 @@ def test_a_full_buffer_that_moves_a_little_is_progress(transport):
         connection.sendall(OK)
 
     with Server(serve, receive_bytes=4096) as server:
-        assert transport.send(post(server.url, bytes(12_000_000))).status == 200
+        assert hasty.send(post(server.url, bytes(12_000_000))).status == 200
 
 
-def test_an_answer_before_the_body_is_read_is_an_answer(transport):
+def test_an_answer_before_the_body_is_read_is_an_answer(hasty):
     def serve(server, connection, _):
         connection.recv(1000)
         connection.sendall(b'HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n')
         server.ended.wait(20)
 
     with Server(serve, receive_bytes=4096) as server:
-        assert transport.send(post(server.url, bytes(20_000_000))).status == 413
+        assert hasty.send(post(server.url, bytes(20_000_000))).status == 413
 
 
-def test_an_answer_with_a_body_that_never_comes_is_an_answer(transport):
+def test_an_answer_with_a_body_that_never_comes_is_an_answer(hasty):
     def serve(server, connection, index):
         server.receive(connection)
         connection.sendall(OK[:-1] if index == 1 else OK)
         server.ended.wait(20 if index == 1 else 0)
 
     with Server(serve) as server:
-        assert transport.send(post(server.url)) == Response(
+        assert hasty.send(post(server.url)) == Response(
             200, {'cvr-request-time': '3', 'content-length': '2'}
         )
         server.ended.set()
-        assert transport.send(post(server.url)).body == b'{}'
+        assert hasty.send(post(server.url)).body == b'{}'
     assert server.connections == 2
 
 
