@@ -12,7 +12,7 @@ All numbers are little-endian::
     2  format    1
     2  reserved  0
     4  length    of the payload
-    4  crc32     zlib's, of the length and the payload
+    4  crc32     zlib's, of what precedes it and the payload
     payload:
         4  length, state as JSON
         4  length, context
@@ -31,7 +31,9 @@ from cognitive3d_ros.wire.identity import SessionIdentity
 
 MAGIC = b'C3DJ'
 FORMAT = 1
-_HEAD = struct.Struct('<4sHHII')
+_HEAD = struct.Struct('<4sHHI')
+_CRC = struct.Struct('<I')
+_FIXED_BYTES = _HEAD.size + _CRC.size
 _LENGTH = struct.Struct('<I')
 _ENTRY = struct.Struct('<II')
 
@@ -99,9 +101,8 @@ def batch(state: State, entries: Iterable[tuple[int, Sequence[bytes]]]) -> bytes
         for entry in run:
             pieces += (_ENTRY.pack(segment, len(entry)), entry)
     payload = b''.join(pieces)
-    length = len(payload)
-    crc = zlib.crc32(payload, zlib.crc32(_LENGTH.pack(length)))
-    return _HEAD.pack(MAGIC, FORMAT, 0, length, crc) + payload
+    head = _HEAD.pack(MAGIC, FORMAT, 0, len(payload))
+    return head + _CRC.pack(zlib.crc32(payload, zlib.crc32(head))) + payload
 
 
 def replay(data: bytes) -> Replay:
@@ -120,7 +121,7 @@ def replay(data: bytes) -> Replay:
         found.state, entries = read
         for number, entry in entries:
             all_entries.setdefault(number, []).append(entry)
-        at = bad_from = at + _HEAD.size + len(payload)
+        at = bad_from = at + _FIXED_BYTES + len(payload)
     found.torn_bytes = len(data) - bad_from
     if found.state is not None:
         for segment in found.state.open:
@@ -132,14 +133,15 @@ def replay(data: bytes) -> Replay:
 
 def _payload(data: bytes, at: int, found: Replay) -> bytes | None:
     """Return the payload of the batch that begins at ``at``, if an intact one does."""
-    if data[at : at + 4] != MAGIC or len(data) - at < _HEAD.size:
+    if data[at : at + 4] != MAGIC or len(data) - at < _FIXED_BYTES:
         return None
-    _, version, _, length, crc = _HEAD.unpack_from(data, at)
-    start = at + _HEAD.size
+    _, version, _, length = _HEAD.unpack_from(data, at)
+    (crc,) = _CRC.unpack_from(data, at + _HEAD.size)
+    start = at + _FIXED_BYTES
     if length > len(data) - start:
         return None
     payload = data[start : start + length]
-    if zlib.crc32(payload, zlib.crc32(_LENGTH.pack(length))) != crc:
+    if zlib.crc32(payload, zlib.crc32(data[at : at + _HEAD.size])) != crc:
         return None
     if version != FORMAT:
         found.newer = version

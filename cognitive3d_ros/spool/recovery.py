@@ -45,7 +45,8 @@ def look(fs: Fs, folder: Path) -> Found:
         parsed = parse_part_name(name)
         if parsed is not None:
             if kind != 'file':
-                found.misnamed.append((name, f'a {kind} with the name of a part'))
+                what = 'a folder' if kind == 'folder' else 'no ordinary file,'
+                found.misnamed.append((name, f'{what} with the name of a part'))
             elif parsed[:2] in seen:
                 found.misnamed.append((name, f'a second part {parsed.number} of {parsed.stream}'))
             else:

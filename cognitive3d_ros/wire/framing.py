@@ -94,9 +94,10 @@ def parse_part_name(name: str) -> PartName | None:
     if match is None:
         return None
     stream, digits, klass = match.groups()
-    if len(digits) > 6 and digits[0] == '0':
-        return None  # a second name for the same part
-    return PartName(stream, int(digits), klass)
+    number = int(digits)
+    if number == 0 or (len(digits) > 6 and digits[0] == '0'):
+        return None  # numbers are from 1, and a part has one name
+    return PartName(stream, number, klass)
 
 
 def is_session_id(name: str) -> bool:
