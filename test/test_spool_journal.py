@@ -72,16 +72,14 @@ def test_cut_at_every_byte():
     """What precedes the cut is kept: a batch is there whole, or not at all."""
     batches = three_batches()
     data = b''.join(batches)
+    states = [None, state(2, context=b'a'), state(3, context=b'b'), state(5, context=b'c')]
     ends = [sum(map(len, batches[: n + 1])) for n in range(3)]
     for length in range(len(data) + 1):
         found = replay(data[:length])
         whole = sum(end <= length for end in ends)
         assert found.torn_bytes == length - (ends[whole - 1] if whole else 0)
         assert (found.damaged_bytes, found.lost_entries) == (0, 0)
-        assert (
-            found.state
-            == [None, *(state(n, context=c) for n, c in ((2, b'a'), (3, b'b'), (5, b'c')))][whole]
-        )
+        assert found.state == states[whole]
 
 
 def test_a_bit_flipped_anywhere():
