@@ -72,7 +72,9 @@ class Drop(enum.Enum):
     SPOOL_FULL = 'spool_full'
     DISK_ERROR = 'disk_error'
     BAD_MESSAGE = 'bad_message'
+    WRONG_LENGTH = 'wrong_length'
     TOO_LARGE = 'too_large'
+    SESSION_ENDED = 'session_ended'
 
 
 class Fate(enum.Enum):
@@ -91,7 +93,16 @@ class Fate(enum.Enum):
     POSE_FAILURES = 'pose_failures'
 
 
-Key = Count | tuple[Drop, str] | tuple[Fate, str]
+class LeftOut(enum.Enum):
+    """What is left out of messages that are stored without it: no fate of a message, and no dropped record."""
+
+    OUT_OF_RANGE = 'out_of_range'
+    """Points that ``int16_mm`` cannot hold."""
+    BEYOND_LIMIT = 'beyond_limit'
+    """Samples of more series than one input may have."""
+
+
+Key = Count | tuple[Drop, str] | tuple[Fate, str] | tuple[LeftOut, str]
 
 
 class Ledger:
@@ -122,6 +133,11 @@ class Ledger:
         with self._lock:
             for key in keys:
                 self._counts[key] = self._counts.get(key, 0) + n
+
+    def leave_out(self, what: LeftOut, source: str, n: int = 1) -> None:
+        """Count ``n`` things that are missing in what was stored of an input."""
+        with self._lock:
+            self._counts[what, source] = self._counts.get((what, source), 0) + n
 
     def value(self, key: Key) -> int:
         """Return one count."""
