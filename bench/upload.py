@@ -19,6 +19,7 @@ from pathlib import Path
 
 import requests
 
+from bench.table import Row
 from cognitive3d_ros.counters import Ledger
 from cognitive3d_ros.spool import Spool
 from cognitive3d_ros.upload.endpoint import part_url
@@ -153,11 +154,6 @@ def measure(rounds: int = 11) -> list[tuple[float, float]]:
     return found
 
 
-if __name__ == '__main__':
-    pairs = measure()
-    ratios = sorted(a / b for a, b in pairs)
-    ours_ms, plain_ms = (
-        sorted(times)[len(times) // 2] * 1000 / PARTS for times in zip(*pairs, strict=True)
-    )
-    print(f'ours {ours_ms:.2f} ms a part, plain requests {plain_ms:.2f} ms')
-    print(f'ratio {ratios[len(ratios) // 2]:.3f} ({ratios[0]:.3f} to {ratios[-1]:.3f})')
+def rows() -> list[Row]:
+    """Return the upload row."""
+    return [Row('upload: 100 parts of 100 KB', 'a plain requests session', 1.10, measure)]

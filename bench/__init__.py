@@ -1,0 +1,1 @@
+"""The benchmarks: ``make bench`` prints the table, ``python -m bench NAME...`` some of its rows."""
