@@ -153,3 +153,12 @@ class SessionClock:
         if stamp_ns == 0 or not -_AHEAD_NS <= age_ns <= _BEHIND_NS:
             return Placed(arrival.wire_ns, arrival.ros_ns, by_stamp=False)
         return Placed(arrival.wire_ns - age_ns, stamp_ns, by_stamp=True)
+
+    @staticmethod
+    def instant(arrival: Arrival, stamp_ns: int) -> int:
+        """Return the wire time of an instant that an annotation speaks of: it may lie far back.
+
+        A stamp of zero, or more than 1 s ahead of the ROS clock, is the arrival.
+        """
+        age_ns = arrival.ros_ns - stamp_ns
+        return arrival.wire_ns - age_ns if stamp_ns and age_ns >= -_AHEAD_NS else arrival.wire_ns

@@ -6,12 +6,17 @@ Source: data format, Session properties. The SDK's own come first, the user's st
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cognitive3d_ros.clock import NS_PER_S
 from cognitive3d_ros.conventions import resolve_gaze_convention
-from cognitive3d_ros.parameters import Config, check_property_name, check_property_value
+from cognitive3d_ros.parameters import (
+    Config,
+    SensorConfig,
+    check_property_name,
+    check_property_value,
+)
 from cognitive3d_ros.wire.bodies import PropertyValue
 from cognitive3d_ros.wire.identity import SessionIdentity
 from cognitive3d_ros.wire.numbers import rounded
@@ -129,6 +134,7 @@ def session_properties(
             config.gaze_frame, config.gaze_frame_convention
         )
     properties |= _stream_properties(config, resolve)
+    properties |= sensor_properties(config.sensors, resolve)
     properties |= dict(config.session_properties)
     properties |= user
     if participant_id:
@@ -149,6 +155,9 @@ def _stream_properties(config: Config, resolve: Callable[[str], str]) -> dict[st
         for member in members:
             properties[f'c3d.ros.{kind}.{member.name}.topic'] = resolve(member.topic)
             properties[f'c3d.ros.{kind}.{member.name}.rate_hz'] = rounded(member.rate_hz)
+    for topic in config.topics:
+        # By it a reader tells of which topic a series is.
+        properties[f'c3d.ros.topic.{topic.name}.prefix'] = topic.prefix
     for camera in config.cameras:
         prefix = f'c3d.ros.camera.{camera.name}'
         properties[f'{prefix}.jpeg_quality'] = camera.jpeg_quality
@@ -162,3 +171,54 @@ def _stream_properties(config: Config, resolve: Callable[[str], str]) -> dict[st
         properties[f'{prefix}.pointcloud.voxel_leaf_mm'] = lidar.pointcloud_voxel_leaf_mm
         properties[f'{prefix}.pointcloud.zstd_level'] = lidar.pointcloud_zstd_level
     return properties
+
+
+def sensor_properties(
+    sensors: Sequence[SensorConfig], resolve: Callable[[str], str]
+) -> dict[str, PropertyValue]:
+    """Return what the configuration says of described sensors (data format, Described sensors)."""
+    if not sensors:
+        return {}
+    properties: dict[str, PropertyValue] = {
+        'c3d.ros.sensors': ','.join(sensor.name for sensor in sensors)
+    }
+    for sensor in sensors:
+        values: dict[str, PropertyValue | None] = {
+            'kind': sensor.kind,
+            'topic': resolve(sensor.topic),
+            'series': ','.join(sensor.series),
+            'frame': sensor.frame or None,
+            'mount_parent': sensor.mount_parent or None,
+            'mount_measured': sensor.mount_measured,
+        }
+        if sensor.element_count is None:
+            xyz = sensor.mount_xyz_meters
+            values |= {
+                'units': sensor.units,
+                'cone_half_angle_degrees': _rounded(sensor.cone_half_angle_degrees),
+                'range_min_centimeters': _rounded(sensor.range_min_centimeters),
+                'range_max_centimeters': _rounded(sensor.range_max_centimeters),
+                'mount_xyz_meters': ','.join(map(_metres, xyz)) if xyz else None,
+                # Always a double: + 0.0 turns -0.0 into 0.0.
+                'mount_yaw_radians': round(sensor.mount_yaw_radians, 5) + 0.0 if xyz else None,
+            }
+        else:
+            values |= {
+                'element_count': sensor.element_count,
+                'meaning_0': sensor.meaning_0 or None,
+                'meaning_1': sensor.meaning_1 or None,
+            }
+        for key, value in values.items():
+            if value is not None:
+                properties[f'c3d.ros.sensor.{sensor.name}.{key}'] = value
+    return properties
+
+
+def _rounded(value: float | None) -> int | float | None:
+    return None if value is None else rounded(value)
+
+
+def _metres(value: float) -> str:
+    """Return metres with two to five decimals: ``0.10``, ``-1.00005``."""
+    whole, _, decimals = f'{round(value, 5) + 0.0:.5f}'.partition('.')
+    return f'{whole}.{decimals.rstrip("0").ljust(2, "0")}'
