@@ -98,11 +98,13 @@ class LeftOut(enum.Enum):
 
     OUT_OF_RANGE = 'out_of_range'
     """Points that ``int16_mm`` cannot hold."""
+    INTENSITIES = 'intensities'
+    """Those of laser scans that had not one for each ray."""
     BEYOND_LIMIT = 'beyond_limit'
     """Samples of more series than one input may have."""
 
 
-Key = Count | tuple[Drop, str] | tuple[Fate, str] | tuple[LeftOut, str]
+Key = Count | tuple[Drop | Fate | LeftOut, str]
 
 
 class Ledger:

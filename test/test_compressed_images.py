@@ -304,10 +304,10 @@ def test_damaged_files_raise_nothing(capfd):
     for _ in range(MANY):
         data = bytearray(rng.choice(files))
         for _ in range(rng.choice([1, 1, 2, 5])):
-            at = rng.randrange(len(data))
+            at = rng.randrange(len(data) or 1)
             kind = rng.randrange(4)
             if kind == 0:
-                data[at] = rng.randrange(256)
+                data[at : at + 1] = bytes([rng.randrange(256)])
             elif kind == 1:
                 data[at : at + 4] = rng.choice([b'\0\0\0\0', b'\xff\xff\xff\xff', b'\0\1', b''])
             elif kind == 2:

@@ -7,6 +7,7 @@ only, but for the start and the end of a session and :meth:`Recorder.flush`.
 
 from __future__ import annotations
 
+import functools
 import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -26,10 +27,13 @@ from cognitive3d_ros.recording.properties import (
     parse_properties,
     session_properties,
 )
+from cognitive3d_ros.recording.sensors import Made, Ticket, codec
 from cognitive3d_ros.recording.session import Baseline, Session
+from cognitive3d_ros.recording.workers import Task, Workers
 from cognitive3d_ros.spool import SessionSpool, Spool
 from cognitive3d_ros.tf import TransformSource
 from cognitive3d_ros.wire import bodies
+from cognitive3d_ros.wire.assemble import assemble
 from cognitive3d_ros.wire.bodies import PropertyValue
 from cognitive3d_ros.wire.identity import SessionIdentity
 from cognitive3d_ros.wire.numbers import rounded
@@ -37,6 +41,9 @@ from cognitive3d_ros.wire.numbers import rounded
 __all__ = ['Host', 'Recorder', 'Status']
 
 EVENTS = 'events'  # the user's events, as an input of the ledger
+_WORKERS = 2  # threads
+_QUEUE = 4  # messages of a sensor that wait for one
+_DRAIN_S = 1.0  # how long the end of a session waits for them
 _IDLE_NS = NS_PER_S // 2  # how often an idle recorder looks at its clocks
 _JUMP_NS = 50_000_000  # a ROS clock that goes back by more has jumped
 _WARN_OFFSET_NS = 5 * NS_PER_S
@@ -88,7 +95,14 @@ class Recorder:
         self._resolve = resolve
         self._upload_blocked = upload_blocked
         self._complaints = Complaints(log, lambda: clocks.read().mono_ns)
-        self._lock = threading.RLock()
+        if config.cameras or config.lidars:
+            codec()
+        self._workers = Workers[Made | None](
+            threads=_WORKERS, depth=_QUEUE, patient=not live, report=self._fault
+        )
+        self._turns = threading.RLock()  # one session is started or ended at a time
+        self._ending = False
+        self._lock = threading.RLock()  # never held while workers are waited for
         self._session: Session | None = None
         self._last_reading: Reading | None = None
         self._between = ledger.snapshot()  # as the session before ended
@@ -121,13 +135,14 @@ class Recorder:
                 raise SessionError(
                     f'{what} has {len(text)} characters: at most {MAX_TEXT_CHARS} are taken'
                 )
-        with self._lock:
+        with self._turns:
             reason = self.not_ready()
             if reason:
                 raise SessionError(reason)
             if self._session is not None:
                 self.end_session('newSession')
-            return self._start(name, participant_id, user)
+            with self._lock:
+                return self._start(name, participant_id, user)
 
     def not_ready(self) -> str | None:
         """Say why no session could start now, or None."""
@@ -160,7 +175,7 @@ class Recorder:
         try:
             if self._live:
                 self._spool.issue_second(clock.second)
-            spool = self._spool.start(identity, bodies.assemble)
+            spool = self._spool.start(identity, assemble)
         except (SpoolError, OSError) as error:
             raise SessionError(f'the session cannot be stored: {error}') from error
         session = Session(
@@ -173,6 +188,7 @@ class Recorder:
             baseline=Baseline(self._ledger.snapshot(), self._between),
             levels=self._levels,
             log=self._log,
+            complaints=self._complaints,
             live=self._live,
         )
         properties = session_properties(
@@ -199,16 +215,24 @@ class Recorder:
 
         Raises SessionError where none is active.
         """
-        with self._lock:
-            session = self._session
-            if session is None:
-                raise SessionError('no session is active')
-            arrival = self._arrive(session)
-            session.end(reason, arrival)
-            self._session = None
-            self._between = self._ledger.snapshot()
-            self.last_session = self._status(session, arrival)
-        error = session.spool.error
+        with self._turns:
+            with self._lock:
+                session = self._session
+                if session is None:
+                    raise SessionError('no session is active')
+                self._ending = True
+            try:
+                self._workers.drain(_DRAIN_S if self._live else None)
+                with self._lock:
+                    arrival = self._arrive(session)
+                    session.end(reason, arrival)
+                    self._session = None
+            finally:
+                self._ending = False
+            with self._lock:
+                self._between = self._ledger.snapshot()
+                self._error = error = session.spool.error or ''
+                self.last_session = self._status(session, arrival)
         if error:
             self._log.error(
                 f'session {session.identity.session_id} could not be ended on disk: {error}; it is '
@@ -230,7 +254,7 @@ class Recorder:
         closed = []
         for session_id in [identity.session_id for identity in self._spool.unended()]:
             try:
-                self._recover(self._spool.resume(session_id, bodies.assemble))
+                self._recover(self._spool.resume(session_id, assemble))
             except (SpoolError, OSError) as error:
                 self._log.error(f'session {session_id} cannot be closed: {error}')
                 continue
@@ -336,7 +360,57 @@ class Recorder:
     def arrive(self) -> Arrival | None:
         """Return when a message arrives, or None while no session is active: it is not recorded then."""
         with self._lock:
-            return None if self._session is None else self._arrive(self._session)
+            if self._session is None or self._ending:
+                return None
+            return self._arrive(self._session)
+
+    def due(self, source: str) -> Arrival | None:
+        """Count a message that arrives now; None where it is not to be taken: no session, or decimated."""
+        with self._lock:
+            arrival = self.arrive()
+            if arrival is None or self._session is None:
+                return None
+            return arrival if self._session.due(source, arrival) else None
+
+    def capture(
+        self,
+        source: str,
+        arrival: Arrival,
+        *,
+        stamp_ns: int,
+        frame_id: str,
+        make: Callable[[], Made],
+    ) -> None:
+        """Record a message of a camera or lidar that was due.
+
+        ``frame_id`` is the tf frame whose pose at ``stamp_ns``, a ROS time, the record gets; ``make`` is
+        called by a worker. Offline this waits while its queue is full.
+        """
+        with self._lock:
+            session = self._session
+            if session is None or arrival.start_ns != session.clock.start_ns:
+                self._ledger.drop(Drop.SESSION_ENDED, source)  # its own has ended meanwhile
+                return
+            sensors = session.sensors
+            ticket = session.capture(source, arrival, stamp_ns, frame_id)
+        if ticket is None:
+            return
+
+        def finish(made: Made | None) -> None:
+            if made is not None:
+                with self._lock:
+                    sensors.made(source, ticket, made)
+
+        def lose(reason: Drop) -> None:
+            with self._lock:
+                sensors.lose(source, ticket, reason)
+
+        work = functools.partial(_make, ticket, make)
+        self._workers.put(source, Task(work, finish, lose))
+
+    def close(self) -> None:
+        """End the threads; no session may be active."""
+        self._workers.close()
 
     def samples(self, source: str, samples: Sequence[tuple[str, float]], arrival: Arrival) -> None:
         """Record the samples of one message: (series, value), as they arrived.
@@ -391,6 +465,9 @@ class Recorder:
             self._error,
         )
 
+    def _fault(self, error: Exception) -> None:
+        self._complaints.warn('worker', f'the recorder has a fault: {error!r}')
+
     def _refuse(self, reason: Drop, text: str) -> bool:
         self._ledger.drop(reason, EVENTS, event=True)
         self._complaints.warn(reason.value, f'{text}; the event is dropped')
@@ -437,3 +514,8 @@ class Recorder:
             Level.DISK_FREE_BYTES: usage.free_bytes,
             Level.UPLOAD_BLOCKED: int(self._upload_blocked()),
         }
+
+
+def _make(ticket: Ticket, make: Callable[[], Made]) -> Made | None:
+    """Make a record, unless it is known by now that it will not be stored."""
+    return None if ticket.gone else make()

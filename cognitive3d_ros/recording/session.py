@@ -14,10 +14,11 @@ from math import isfinite
 from cognitive3d_ros.clock import NS_PER_S, Arrival, Placed, SessionClock
 from cognitive3d_ros.conventions import OPTICAL_FORWARD_Z, Convention, resolve_gaze_convention
 from cognitive3d_ros.counters import BETWEEN_SESSIONS, Count, Drop, Fate, Key, Ledger, Level
-from cognitive3d_ros.log import Log
+from cognitive3d_ros.log import Complaints, Log
 from cognitive3d_ros.parameters import Config
 from cognitive3d_ros.quaternions import about_z, multiply, optical_to_body
 from cognitive3d_ros.recording.gate import ChangeGate
+from cognitive3d_ros.recording.inputs import Decimation
 from cognitive3d_ros.recording.poses import (
     TF_WAIT_NS,
     FrameChoice,
@@ -26,6 +27,7 @@ from cognitive3d_ros.recording.poses import (
     Skip,
     Tick,
 )
+from cognitive3d_ros.recording.sensors import SensorRecords, Ticket, health_series
 from cognitive3d_ros.spool import SessionSpool
 from cognitive3d_ros.tf import Miss, Transform, TransformSource
 from cognitive3d_ros.wire import bodies
@@ -60,10 +62,10 @@ class Baseline:
     session: Mapping[Key, int]
     between: Mapping[Key, int]
 
-    def since(self, now: Mapping[Key, int], count: Count) -> int:
+    def since(self, now: Mapping[Key, int], key: Key) -> int:
         """Return what has been counted since."""
-        base = self.between if count in BETWEEN_SESSIONS else self.session
-        return now.get(count, 0) - base.get(count, 0)
+        base = self.between if key in BETWEEN_SESSIONS else self.session
+        return now.get(key, 0) - base.get(key, 0)
 
 
 class Session:
@@ -81,11 +83,15 @@ class Session:
         baseline: Baseline,
         levels: Callable[[], Mapping[Level, float]],
         log: Log,
+        complaints: Complaints,
         live: bool,
     ) -> None:
         self.identity = identity
         self.clock = clock
         self.spool = spool
+        self.sensors = SensorRecords(
+            config, spool=spool, transforms=transforms, ledger=ledger, complaints=complaints
+        )
         self.pose_samples = 0
         self.events = 0
         self._config = config
@@ -115,6 +121,18 @@ class Session:
         self._latest_event_ns = clock.start_ns
         self._registered = False  # the robot's Dynamic Object
         self._gate = ChangeGate()
+        self._sensor_series = [
+            series for source in self.sensors.sources for series in health_series(source)
+        ]
+        self._decimations = {
+            f'{kind}.{member.name}': Decimation(member.rate_hz)
+            for kind, members in (
+                ('camera', config.cameras),
+                ('lidar', config.lidars),
+                ('topic', config.topics),
+            )
+            for member in members
+        }
         self._properties: dict[str, PropertyValue] = {}
 
     def start(self, properties: Mapping[str, PropertyValue], arrival: Arrival) -> None:
@@ -196,7 +214,8 @@ class Session:
             )
 
     def resolve(self, arrival: Arrival, *, last_chance: bool = False) -> None:
-        """Record the samples and events that tf has reached, or that have waited long enough."""
+        """Record what tf has reached, or what has waited for it long enough."""
+        self.sensors.resolve(arrival, last_chance=last_chance)
         while self._ticks:
             tick = self._ticks[0]
             final = last_chance or arrival.mono_ns >= tick.deadline_mono_ns
@@ -368,6 +387,7 @@ class Session:
             count.value: self._baseline.since(now, count) for count in Count
         }
         values |= {level.value: value for level, value in self._levels().items()}
+        values |= {name: self._baseline.since(now, key) for name, key in self._sensor_series}
         self._samples(arrival, list(values.items()))
 
     def _samples(
@@ -382,7 +402,26 @@ class Session:
             source=source,
         )
 
-    # Sensor series
+    # Messages
+
+    def due(self, source: str, arrival: Arrival) -> bool:
+        """Count a message of an input; say whether it is to be taken, by the input's rate."""
+        self._ledger.came(source, Fate.RECEIVED)
+        decimation = self._decimations.get(source)
+        if decimation is None or decimation.passes(arrival.session_ns):
+            return True
+        self._ledger.came(source, Fate.DECIMATED)
+        return False
+
+    def capture(
+        self, source: str, arrival: Arrival, stamp_ns: int, frame_id: str
+    ) -> Ticket | None:
+        """Begin with a message of a camera or lidar that is due: see :meth:`SensorRecords.take`."""
+        placed = self.clock.place(arrival, stamp_ns)
+        if stamp_ns and not placed.by_stamp:
+            self._ledger.count(Count.STAMP_FALLBACKS)
+        frame = self._choose_frame(arrival)
+        return self.sensors.take(source, arrival, placed, frame_id, frame)
 
     def samples(self, source: str, samples: Sequence[tuple[str, float]], arrival: Arrival) -> None:
         """Record the samples of one message of an input, as far as they pass the gate.
@@ -403,11 +442,14 @@ class Session:
         """Return how long this session can be left alone, in session time."""
         next_ns = min(self._tick_ns(self._tick_index), self._next_health_ns)
         due_ns = max(0, next_ns - arrival.session_ns)
+        first = [queue[0].deadline_mono_ns for queue in (self._ticks, self._waiting) if queue]
+        of_sensors = self.sensors.deadline_ns()
+        if of_sensors is not None:
+            first.append(of_sensors)
         if self._live:
-            return min(due_ns, RETRY_NS) if self._ticks or self._waiting else due_ns
+            return min(due_ns, RETRY_NS) if first else due_ns
         # Offline tf changes with messages only: what waits needs no other try than its last.
-        first = (queue[0] for queue in (self._ticks, self._waiting) if queue)
-        return min([due_ns, *(each.deadline_mono_ns - arrival.mono_ns for each in first)])
+        return min([due_ns, *(deadline_ns - arrival.mono_ns for deadline_ns in first)])
 
     # The end
 
@@ -415,6 +457,7 @@ class Session:
         """Record what still waits, the last health and ``c3d.sessionEnd``, durably."""
         self.take_ticks(arrival)
         self.resolve(arrival, last_chance=True)
+        self.sensors.end()
         self._health(arrival)
         wire_ns = max(arrival.wire_ns, self._latest_event_ns)
         length_s = rounded((wire_ns - self.clock.start_ns) / NS_PER_S)
