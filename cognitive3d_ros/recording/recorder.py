@@ -388,7 +388,7 @@ class Recorder:
         """
         with self._lock:
             session = self._session
-            if session is None or arrival.start_ns != session.clock.start_ns:
+            if session is None or arrival.mono_ns < session.started_mono_ns:
                 self._ledger.drop(Drop.SESSION_ENDED, source)  # its own has ended meanwhile
                 return
             sensors = session.sensors

@@ -101,6 +101,7 @@ class Session:
         self._levels = levels
         self._log = log
         self._live = live
+        self.started_mono_ns = 0
         self._convention = Convention(config.pose_convention)
         self._optical = (
             bool(config.gaze_frame)
@@ -137,6 +138,7 @@ class Session:
 
     def start(self, properties: Mapping[str, PropertyValue], arrival: Arrival) -> None:
         """Record the session's properties and its first event."""
+        self.started_mono_ns = arrival.mono_ns
         self.set_properties(properties, arrival)
         self._choose_frame(arrival)
         self._record(self._place('c3d.sessionStart', {}, arrival), arrival, last_chance=True)
