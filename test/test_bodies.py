@@ -104,6 +104,15 @@ def test_properties_travel_in_a_gaze_body_without_records():
     }
 
 
+@pytest.mark.rule(64)
+def test_a_double_keeps_its_point_and_small_ones_have_no_exponent():
+    properties = {'yaw': 0.0, 'small': -1e-05, 'whole': 3, 'tiny': 1e-07, 'flag': True}
+    entry = bodies.properties_entry(properties)
+    text = b'{"yaw":0.0,"small":-0.00001,"whole":3,"tiny":1e-07,"flag":true}'
+    assert entry == b'P' + text
+    assert text in bodies.assemble(IDENTITY, 'gaze', 'properties', 1, [entry])[0]
+
+
 @pytest.mark.rule(36)
 def test_an_events_body():
     entries = [

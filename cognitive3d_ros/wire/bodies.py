@@ -38,6 +38,17 @@ def _text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(',', ':'))
 
 
+def _property(value: PropertyValue) -> str:
+    if isinstance(value, float) and 0 < abs(value) < 1e-4 and round(value, 5) == value:
+        return f'{value:.5f}'  # json would bring an exponent
+    return _text(value)
+
+
+def _properties(properties: Mapping[str, PropertyValue]) -> str:
+    pairs = [f'{_text(name)}:{_property(value)}' for name, value in properties.items()]
+    return '{' + ','.join(pairs) + '}'
+
+
 def pose_entry(time_ns: int, position: Vector3, rotation: Quaternion) -> bytes:
     """Return one record of the pose timeline: scene position in metres, rotation x y z w.
 
@@ -48,14 +59,14 @@ def pose_entry(time_ns: int, position: Vector3, rotation: Quaternion) -> bytes:
 
 def properties_entry(properties: Mapping[str, PropertyValue]) -> bytes:
     """Return session properties: the new or changed ones."""
-    return b'P' + _text(dict(properties)).encode('utf-8', 'replace')
+    return b'P' + _properties(properties).encode('utf-8', 'replace')
 
 
 def event_entry(
     name: str, time_ns: int, point: Vector3, properties: Mapping[str, PropertyValue]
 ) -> bytes:
     """Return one event at a scene position in metres (data format, Events)."""
-    tail = f',"properties":{_text(dict(properties))}' if properties else ''
+    tail = f',"properties":{_properties(properties)}' if properties else ''
     head = f'D{{"name":{_text(name)},"time":{seconds(time_ns)},"point":{vector(point)}'
     return f'{head}{tail}}}'.encode('utf-8', 'replace')
 
@@ -124,12 +135,12 @@ def assemble(
     records = entries
     if stream == 'gaze':
         body.append(f',"interval":{_number(identity.interval_s)}'.encode())
-        merged: dict[str, object] = {}
+        merged: dict[str, PropertyValue] = {}
         for entry in entries:
             if entry[:1] == b'P':
                 merged.update(json.loads(entry[1:]))
         if merged:
-            body.append(b',"properties":' + _text(merged).encode())
+            body.append(b',"properties":' + _properties(merged).encode())
         records = [entry for entry in entries if entry[:1] == b'D']
     elif stream == 'dynamics':
         manifest: dict[str, object] = {}
