@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from cognitive3d_ros.errors import FormatError
@@ -40,18 +41,15 @@ class Found:
 def look(fs: Fs, folder: Path) -> Found:
     """Sort out the names in a session's folder."""
     found = Found()
-    seen: set[tuple[str, int]] = set()
-    for name, kind, size_bytes in sorted(fs.scan(folder)):
+    session_id = folder.name
+    for name, kind, size_bytes in fs.scan(folder):
         parsed = parse_part_name(name)
         if parsed is not None:
-            if kind != 'file':
+            if kind == 'file':
+                found.parts.append(PartRef(session_id, *parsed, size_bytes))
+            else:
                 what = 'a folder' if kind == 'folder' else 'no ordinary file,'
                 found.misnamed.append((name, f'{what} with the name of a part'))
-            elif parsed[:2] in seen:
-                found.misnamed.append((name, f'a second part {parsed.number} of {parsed.stream}'))
-            else:
-                seen.add(parsed[:2])
-                found.parts.append(PartRef(folder.name, *parsed, size_bytes))
         elif name == JOURNAL and kind == 'file':
             found.has_journal = True
         elif name == JOURNAL + TEMPORARY and kind == 'file':
@@ -61,6 +59,11 @@ def look(fs: Fs, folder: Path) -> Found:
         else:
             found.foreign.append(name)
     found.parts.sort()
+    for first, second in pairwise(found.parts[:]):
+        if first[:3] == second[:3]:
+            found.parts.remove(second)
+            name = part_name(second.stream, second.number, second.klass)
+            found.misnamed.append((name, f'a second part {second.number} of {second.stream}'))
     return found
 
 
@@ -122,8 +125,7 @@ def restart(fs: Fs, folder: Path, identity: SessionIdentity) -> Restart:
     done: set[int] = set()
     known: list[PartRef] = []
     unreadable: list[tuple[str, str]] = []
-    parts = look(fs, folder).parts
-    for ref in parts[:]:
+    for ref in look(fs, folder).parts:
         if ref.number <= state.numbers.get(ref.stream, 0):
             continue
         name = part_name(ref.stream, ref.number, ref.klass)

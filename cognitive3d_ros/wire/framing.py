@@ -24,6 +24,7 @@ import struct
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
+from sys import intern
 from typing import NamedTuple, TypeVar
 
 from cognitive3d_ros.errors import FormatError, NewerFormatError
@@ -97,7 +98,7 @@ def parse_part_name(name: str) -> PartName | None:
     number = int(digits)
     if number == 0 or (len(digits) > 6 and digits[0] == '0'):
         return None  # numbers are from 1, and a part has one name
-    return PartName(stream, number, klass)
+    return PartName(intern(stream), number, intern(klass))  # one text for all of a spool's parts
 
 
 def is_session_id(name: str) -> bool:
