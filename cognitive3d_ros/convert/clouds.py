@@ -89,7 +89,8 @@ def convert_cloud(message: Any, options: CloudOptions, convention: Convention) -
     ``message`` is anything with the fields of ``sensor_msgs/PointCloud2``, its ``data`` anything with a
     buffer of bytes. Fields may lie in any order, of any type and byte order, with any padding; their
     names are compared without regard to case, and those that are not needed are not looked at. A colour
-    or an intensity that is asked for and not there is stored as ``none``.
+    or an intensity that is asked for and not there is stored as ``none``. The average of a cube is that of
+    the colours and intensities its points would be stored with alone, before they are rounded.
     """
     try:
         with np.errstate(all='ignore'):
@@ -119,9 +120,8 @@ def _convert(message: Any, options: CloudOptions, convention: Convention) -> Clo
     color_scale, value_scale = _scale(colors), _scale(values)  # of the whole message
 
     farthest = np.maximum(np.maximum(np.abs(xyz[0]), np.abs(xyz[1])), np.abs(xyz[2]))
-    fits = farthest < xyz.dtype.type(
-        _BEYOND[options.position]
-    )  # like all comparisons false for NaN
+    beyond = xyz.dtype.type(_BEYOND[options.position])
+    fits = farthest < beyond  # as all comparisons false for NaN
     out_of_range = int(np.count_nonzero(np.isfinite(farthest) & ~fits))
     fits &= farthest > 0
     xyz, colors, values = (part.compress(fits, axis=1) for part in (xyz, colors, values))

@@ -45,11 +45,14 @@ def average(planes: Sequence[Plane], leaf_m: float) -> list[NDArray[np.float64]]
 
 
 def _cells(plane: Plane, leaf_m: float) -> Plane:
-    """Return floor(p / leaf), counted from the lowest; in 16 bits unless there are more."""
+    """Return floor(p / leaf); counted from the lowest in 16 bits, unless they reach too far for that."""
     cells = np.divide(plane, leaf_m, dtype=np.float64)
     np.floor(cells, out=cells)
-    cells -= cells.min()
-    return cells.astype(np.uint16) if cells.max() <= np.iinfo(np.uint16).max else cells
+    lowest = cells.min()
+    if cells.max() - lowest > np.iinfo(np.uint16).max:
+        return cells
+    cells -= lowest
+    return cells.astype(np.uint16)
 
 
 def _halves(key: NDArray[np.float32]) -> list[Plane]:
