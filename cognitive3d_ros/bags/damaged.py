@@ -37,7 +37,14 @@ class DamagedRosbag1(rosbag1.Reader):
 
     def open(self) -> None:
         """Index all messages that are there."""
-        self.bio = bio = self.path.open('rb')
+        self.bio = self.path.open('rb')
+        try:
+            self._index_all(self.bio)
+        except BaseException:
+            self.close()
+            raise
+
+    def _index_all(self, bio: BinaryIO) -> None:
         size = bio.seek(0, 2)
         bio.seek(0)
         if bio.readline() != b'#ROSBAG V2.0\n':

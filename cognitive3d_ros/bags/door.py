@@ -20,7 +20,7 @@ from cognitive3d_ros.bags.reader import Bag, BagMessage, open_bag, topic_name
 from cognitive3d_ros.bags.tf_topics import TfTopics
 from cognitive3d_ros.clock import NS_PER_S, ManualClocks
 from cognitive3d_ros.counters import Count, Ledger
-from cognitive3d_ros.errors import FormatError, SessionError
+from cognitive3d_ros.errors import FormatError, SessionError, SpoolError
 from cognitive3d_ros.log import Log, StderrLog
 from cognitive3d_ros.parameters import Config
 from cognitive3d_ros.recording.properties import Host, os_name
@@ -29,9 +29,11 @@ from cognitive3d_ros.spool import Spool, SpoolLimits
 
 NODE_NAME: Final = 'c3d_record'
 CLOCK: Final = '/clock'
+_CLOCK: Final = 'rosgraph_msgs/msg/Clock'
 _EVENT: Final = 'cognitive3d_msgs/msg/Event'
 _STRING: Final = 'std_msgs/msg/String'
 
+_JUMP_NS: Final = 86_400 * NS_PER_S  # nothing was received for a day: nobody records like that
 _PENDING_BYTES: Final = 8 << 20  # more than this is not left in memory
 _NO_DISCOVERY_RANGE: Final = ('foxy', 'galactic', 'humble')  # these know no such variable
 
@@ -93,7 +95,7 @@ def record_bag(
     Raises:
         BagError: the recording cannot be read, or has no such odometry.
         SessionError: the session cannot start, as when the spool holds its id already.
-        SpoolError: the spool cannot be used.
+        SpoolError: the spool cannot be used, or the disk did not take all of the session.
     """
     log = StderrLog() if log is None else log
     limits = SpoolLimits(config.spool.max_bytes, config.spool.min_free_bytes)
@@ -126,7 +128,9 @@ class _Door:
         self._clocks = ManualClocks(now_ns, now_ns, 0 if config.use_sim_time else now_ns)
         self._due_ns = now_ns  # when the recorder wants to be woken
         self._flush_at_s = time.monotonic() + config.spool.flush_s
+        self._jumped_ns = 0  # how far the wall clock has jumped ahead of the monotonic clock
         self._messages = 0
+        self._problems: list[str] = []
         self._unreadable: Counter[str] = Counter()
         self._recorder = Recorder(
             config,
@@ -141,7 +145,8 @@ class _Door:
         )
         self._routes: dict[str, list[Handler]] = {}
         self._route(tf.topics, self._take_tf)
-        self._tf_tells_time = config.use_sim_time and CLOCK not in bag.facts.topics
+        has_clock = bag.facts.topics.get(CLOCK) == _CLOCK
+        self._tf_tells_time = config.use_sim_time and not has_clock
         if self._tf_tells_time:
             log.warning(
                 f'{bag.facts.name} holds no /clock: ROS time is the newest at which tf knows '
@@ -179,13 +184,16 @@ class _Door:
                 recorder.flush()
                 self._flush_at_s = time.monotonic() + self._config.spool.flush_s
                 if on_progress is not None:
-                    done_ns = self._clocks.mono_ns - facts.start_ns
+                    done_ns = self._clocks.wall_ns - facts.start_ns
                     on_progress(done_ns / max(1, facts.end_ns - facts.start_ns))
         self._pass_time(facts.end_ns)
         if recorder.session_id is None:
             raise SessionError(f'no session of {facts.name}: {recorder.not_ready()}')
         recorder.end_session('shutdown')
-        return self._result(recorder.last_session)
+        ended = recorder.last_session
+        if ended.error:
+            raise SpoolError(f'session {ended.session_id} is not whole on the disk: {ended.error}')
+        return self._result(ended)
 
     def _start_session(self) -> None:
         """Start the session as soon as the clock allows: at the first message, or the first ROS time."""
@@ -197,8 +205,14 @@ class _Door:
 
     def _pass_time(self, until_ns: int) -> None:
         """Let the receive time go on, waking the recorder whenever it wants to be."""
-        clocks = self._clocks
-        until_ns = max(until_ns, clocks.mono_ns)  # files of one recording may overlap
+        gap_ns = until_ns - self._clocks.wall_ns
+        if gap_ns > _JUMP_NS:
+            self._problems.append(
+                f'the receive times jump by {gap_ns / NS_PER_S:.0f} s: taken for a clock that was set'
+            )
+            self._jumped_ns += gap_ns
+        # Files of one recording may overlap: time stands still then.
+        until_ns = max(until_ns - self._jumped_ns, self._clocks.mono_ns)
         if self._config.sim_time_on_wire:
             # Session time is ROS time, which stands still from one /clock to the next.
             self._set_time(until_ns)
@@ -209,11 +223,12 @@ class _Door:
             self._wake()
         self._set_time(until_ns)
 
-    def _set_time(self, now_ns: int) -> None:
+    def _set_time(self, mono_ns: int) -> None:
         clocks = self._clocks
-        clocks.wall_ns = clocks.mono_ns = now_ns
+        clocks.mono_ns = mono_ns
+        clocks.wall_ns = mono_ns + self._jumped_ns
         if not self._config.use_sim_time:
-            clocks.ros_ns = now_ns
+            clocks.ros_ns = clocks.wall_ns
 
     def _set_ros_time(self, ros_ns: int) -> None:
         """Follow the recording's own clock; a jump back is found when the recorder is woken."""
@@ -263,7 +278,7 @@ class _Door:
             dropped_records=ledger.value(Count.DROPPED_RECORDS),
             dropped_events=ledger.value(Count.DROPPED_EVENTS),
             unreadable=dict(self._unreadable),
-            problems=(*self._bag.problems, *advice),
+            problems=(*self._bag.problems, *self._problems, *advice),
         )
 
 

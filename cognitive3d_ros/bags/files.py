@@ -114,7 +114,7 @@ def _open(
             f'{path.name} was not closed: the messages in {write_ahead.name} are left out until '
             f"sqlite3 has moved them over (sqlite3 {path.name} 'PRAGMA wal_checkpoint')"
         )
-    distro = _mcap_distro(reader) if isinstance(reader, McapReader) else ''
+    distro = '' if problem or not isinstance(reader, McapReader) else _mcap_distro(reader)
     return Storage(path, form, reader, count, start_ns, end_ns, distro, problem)
 
 

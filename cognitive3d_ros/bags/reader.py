@@ -32,9 +32,9 @@ Decode = Callable[[bytes], object]
 
 
 class BagMessage:
-    """A message as it was recorded; it is deserialised when :attr:`message` is asked for."""
+    """A message as it was recorded; it is deserialised when :attr:`message` is first asked for."""
 
-    __slots__ = ('_decode', 'msgtype', 'raw', 'receive_ns', 'topic')
+    __slots__ = ('_decode', '_message', 'msgtype', 'raw', 'receive_ns', 'topic')
 
     def __init__(
         self, topic: str, msgtype: str, receive_ns: int, raw: bytes, decode: Decode
@@ -44,24 +44,27 @@ class BagMessage:
         self.receive_ns = receive_ns
         self.raw = raw
         self._decode = decode
+        self._message: object = None
 
     @property
     def message(self) -> Any:
-        """The message, with the fields of its type; deserialised anew each time.
+        """The message, with the fields of its type.
 
         Raises:
             FormatError: it cannot be deserialised.
         """
-        try:
-            return self._decode(self.raw)
-        except FormatError:
-            raise
-        except Exception as error:
-            # Bytes that are no such message make the deserialiser raise anything.
-            size = len(self.raw)
-            raise FormatError(
-                f'{size} bytes on {self.topic} are no {self.msgtype}: {error}'
-            ) from error
+        if self._message is None:
+            try:
+                self._message = self._decode(self.raw)
+            except FormatError:
+                raise
+            except Exception as error:
+                # Bytes that are no such message make the deserialiser raise anything.
+                size = len(self.raw)
+                raise FormatError(
+                    f'{size} bytes on {self.topic} are no {self.msgtype}: {error}'
+                ) from error
+        return self._message
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from cognitive3d_ros.bags.reader import Bag, BagMessage
+from cognitive3d_ros.bags.reader import Bag, BagMessage, topic_name
 from cognitive3d_ros.clock import NS_PER_S
 from cognitive3d_ros.errors import BagError
 from cognitive3d_ros.parameters import Config
@@ -38,6 +38,7 @@ class TfTopics:
         self._said: set[str] = set()  # child frames that tf itself places
         self._behind_ns: int | None = None
         if odom_tf is not None:
+            odom_tf = topic_name(odom_tf)
             if odom_tf not in self._odometry:
                 there = ', '.join(self._odometry) or 'none'
                 raise BagError(
