@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from cognitive3d_ros import __version__
@@ -27,20 +27,20 @@ from cognitive3d_ros.recording.properties import (
     parse_properties,
     session_properties,
 )
+from cognitive3d_ros.recording.recovery import close_unended
 from cognitive3d_ros.recording.sensors import Made, Ticket, codec
 from cognitive3d_ros.recording.session import Baseline, Session
 from cognitive3d_ros.recording.workers import Task, Workers
-from cognitive3d_ros.spool import SessionSpool, Spool
+from cognitive3d_ros.spool import Spool
 from cognitive3d_ros.tf import TransformSource
-from cognitive3d_ros.wire import bodies
 from cognitive3d_ros.wire.assemble import assemble
 from cognitive3d_ros.wire.bodies import PropertyValue
 from cognitive3d_ros.wire.identity import SessionIdentity
-from cognitive3d_ros.wire.numbers import rounded
 
 __all__ = ['Host', 'Recorder', 'Status']
 
 EVENTS = 'events'  # the user's events, as an input of the ledger
+ANNOTATIONS = 'annotations'
 _WORKERS = 2  # threads
 _QUEUE = 4  # messages of a sensor that wait for one
 _DRAIN_S = 1.0  # how long the end of a session waits for them
@@ -106,6 +106,8 @@ class Recorder:
         self._session: Session | None = None
         self._last_reading: Reading | None = None
         self._between = ledger.snapshot()  # as the session before ended
+        self._known: dict[str, PropertyValue] = {}  # properties that every session from now on has
+        self._at_start: list[Callable[[Session, Arrival], None]] = []
         self._error = ''
         self.last_session = Status('', 0.0, 0, 0, 0, '', '')
         """The session that ended last, as it ended."""
@@ -201,13 +203,16 @@ class Recorder:
             user=user,
             resolve=self._resolve,
         )
-        session.start(properties, clock.arrive(reading))
+        arrival = clock.arrive(reading)
+        session.start(self._known | properties, arrival)
         if not spool.flush():
             # It would only be in memory: better no session than one that is lost in silence.
-            spool.finish()
+            spool.abandon()
             raise SessionError(f'the session cannot be stored: {spool.error}')
         self._session = session
         self._log.info(f'session {identity.session_id} started')
+        for begin in self._at_start:
+            begin(session, arrival)
         return identity.session_id
 
     def end_session(self, reason: str) -> str:
@@ -243,6 +248,8 @@ class Recorder:
             f'{arrival.session_ns / NS_PER_S:.1f} s, {session.pose_samples} pose samples, '
             f'{session.events} events'
         )
+        for account in session.accounts:
+            self._log.info(f'{account.title}: {account}')
         return session.identity.session_id
 
     def recover(self) -> list[str]:
@@ -251,38 +258,7 @@ class Recorder:
         Source: data format, Sessions. The end lies at the latest durable record, at the last stored
         pose sample's position.
         """
-        closed = []
-        for session_id in [identity.session_id for identity in self._spool.unended()]:
-            try:
-                self._recover(self._spool.resume(session_id, assemble))
-            except (SpoolError, OSError) as error:
-                self._log.error(f'session {session_id} cannot be closed: {error}')
-                continue
-            closed.append(session_id)
-        if closed:
-            self._log.warning(
-                f'closed {len(closed)} session(s) that had not ended: {", ".join(closed)}'
-            )
-        return closed
-
-    def _recover(self, spool: SessionSpool) -> None:
-        identity = spool.identity
-        end_ns = max(spool.latest_ns, identity.start_ns)
-        properties: dict[str, PropertyValue] = {
-            'Reason': 'abnormalEnd',
-            'sessionlength': rounded((end_ns - identity.start_ns) / NS_PER_S),
-            'c3d.recovered': True,
-        }
-        point: bodies.Vector3 = (0.0, 0.0, 0.0)
-        try:
-            x, y, z = map(float, json.loads(spool.context)['p'])
-            point = (x, y, z)
-        except (ValueError, KeyError, TypeError):
-            properties['c3d.position_unknown'] = True
-        entry = bodies.event_entry('c3d.sessionEnd', end_ns, point, properties)
-        at_ns = end_ns - identity.start_ns
-        spool.append('events', 'events', entry, time_ns=end_ns, at_ns=at_ns)
-        spool.finish()
+        return close_unended(self._spool, self._log)
 
     # What is recorded
 
@@ -357,6 +333,28 @@ class Recorder:
             return self._refuse(Drop.BAD_EVENT, f'events_json: {error}')
         return self.event(name, event.get('properties') or {}, round(stamp * NS_PER_S))
 
+    def annotation(self, stream_name: str, key: str, value: str, stamp_ns: int = 0) -> bool:
+        """Record an annotation; False where it is refused, which is counted and warned about.
+
+        ``stamp_ns`` is the ROS time it speaks of, 0 for now. While no session is active nothing is recorded.
+        """
+        with self._lock:
+            session = self._session
+            if session is None:
+                return False
+            arrival = self._arrive(session)
+            self._ledger.came(ANNOTATIONS, Fate.RECEIVED)
+            size = len(stream_name) + len(key) + len(value)
+            try:
+                if size > MAX_JSON_BYTES:
+                    raise ValueError(f'{size} characters: at most {MAX_JSON_BYTES} are taken')
+                check_properties({'stream_name': stream_name, 'key': key, 'value': value})
+            except ValueError as error:
+                text = f'annotation {key[:80]!r}: {error}'
+                return self._refuse(Drop.BAD_EVENT, text, ANNOTATIONS)
+            session.annotation(stream_name, key, value, arrival, stamp_ns, ANNOTATIONS)
+            return True
+
     def arrive(self) -> Arrival | None:
         """Return when a message arrives, or None while no session is active: it is not recorded then."""
         with self._lock:
@@ -364,13 +362,32 @@ class Recorder:
                 return None
             return self._arrive(self._session)
 
-    def due(self, source: str) -> Arrival | None:
-        """Count a message that arrives now; None where it is not to be taken: no session, or decimated."""
+    def due(self, source: str, *, every: bool = False) -> Arrival | None:
+        """Count a message that arrives now; None where it is not to be taken: no session, or decimated.
+
+        ``every``: whatever the rate of the input is.
+        """
         with self._lock:
             arrival = self.arrive()
             if arrival is None or self._session is None:
                 return None
-            return arrival if self._session.due(source, arrival) else None
+            return arrival if self._session.due(source, arrival, every=every) else None
+
+    def record(self, source: str, arrival: Arrival, work: Callable[[Session], None]) -> None:
+        """Let ``work`` record a message that was due, in the session in which it arrived.
+
+        It runs under the recorder's lock: it must be quick.
+        """
+        with self._lock:
+            session = self._session
+            if session is None or arrival.mono_ns < session.started_mono_ns:
+                self._ledger.drop(Drop.SESSION_ENDED, source)  # its own has ended meanwhile
+            else:
+                work(session)
+
+    def at_start(self, begin: Callable[[Session, Arrival], None]) -> None:
+        """Have ``begin`` called, under the recorder's lock, whenever a session has started."""
+        self._at_start.append(begin)
 
     def capture(
         self,
@@ -412,29 +429,30 @@ class Recorder:
         """End the threads; no session may be active."""
         self._workers.close()
 
-    def samples(self, source: str, samples: Sequence[tuple[str, float]], arrival: Arrival) -> None:
-        """Record the samples of one message: (series, value), as they arrived.
-
-        ``source`` is the ledger's name of the input; the message has been counted as received.
-        """
-        with self._lock:
-            if self._session is not None:
-                self._session.samples(source, samples, arrival)
-
     def set_properties(self, properties: Mapping[str, PropertyValue]) -> None:
         """Add to the active session's properties what has become known."""
         with self._lock:
             if self._session is not None:
                 self._session.set_properties(properties, self._arrive(self._session))
 
+    def know(self, properties: Mapping[str, PropertyValue]) -> None:
+        """Add to the properties of this session, and of all that follow, what has become known of the robot."""
+        with self._lock:
+            self._known |= properties
+            if self._session is not None:
+                self._session.learn(properties)
+
     def flush(self) -> None:
         """Make durable what has been recorded: called once every ``spool.flush_s``."""
         with self._lock:
             session = self._session
             if session is None:
+                self._spool.flush()
                 return
-            at_ns = self._arrive(session).session_ns
-        session.spool.flush(at_ns)
+            arrival = self._arrive(session)
+            session.record_learnt(arrival)
+        session.spool.flush(arrival.session_ns)
+        self._spool.flush()  # of sessions whose end the disk has refused before
         error = session.spool.error or ''
         if error and error != self._error:
             self._complaints.warn('disk', f'the spool cannot be written: {error}')
@@ -468,9 +486,9 @@ class Recorder:
     def _fault(self, error: Exception) -> None:
         self._complaints.warn('worker', f'the recorder has a fault: {error!r}')
 
-    def _refuse(self, reason: Drop, text: str) -> bool:
-        self._ledger.drop(reason, EVENTS, event=True)
-        self._complaints.warn(reason.value, f'{text}; the event is dropped')
+    def _refuse(self, reason: Drop, text: str, source: str = EVENTS) -> bool:
+        self._ledger.drop(reason, source, event=True)
+        self._complaints.warn(f'{source} {reason.value}', f'{text}; it is dropped')
         return False
 
     # Clocks

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
+from typing import TypeVar
 
 from cognitive3d_ros.clock import NS_PER_S, Arrival, Placed, SessionClock
 from cognitive3d_ros.conventions import OPTICAL_FORWARD_Z, Convention, resolve_gaze_convention
@@ -17,6 +18,7 @@ from cognitive3d_ros.counters import BETWEEN_SESSIONS, Count, Drop, Fate, Key, L
 from cognitive3d_ros.log import Complaints, Log
 from cognitive3d_ros.parameters import Config
 from cognitive3d_ros.quaternions import about_z, multiply, optical_to_body
+from cognitive3d_ros.recording.accounts import PROPERTY, Account, accounts
 from cognitive3d_ros.recording.gate import ChangeGate
 from cognitive3d_ros.recording.inputs import Decimation
 from cognitive3d_ros.recording.poses import (
@@ -27,13 +29,14 @@ from cognitive3d_ros.recording.poses import (
     Skip,
     Tick,
 )
+from cognitive3d_ros.recording.recovery import ENDED
 from cognitive3d_ros.recording.sensors import SensorRecords, Ticket, health_series
 from cognitive3d_ros.spool import SessionSpool
 from cognitive3d_ros.tf import Miss, Transform, TransformSource
 from cognitive3d_ros.wire import bodies
 from cognitive3d_ros.wire.bodies import PropertyValue, Vector3
 from cognitive3d_ros.wire.identity import SessionIdentity
-from cognitive3d_ros.wire.numbers import rounded, vector
+from cognitive3d_ros.wire.numbers import TICKS_PER_S, rounded, ticks, vector
 
 HEALTH_NS = 5 * NS_PER_S
 RETRY_NS = 10_000_000  # how soon a record that waits for tf is tried again
@@ -41,6 +44,7 @@ _CATCH_UP_NS = NS_PER_S  # ticks missed for longer are skipped, and counted
 _MAX_WAITING = 1_000  # events that may wait for tf at a time
 
 _ORIGIN: Vector3 = (0.0, 0.0, 0.0)
+S = TypeVar('S')
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +139,9 @@ class Session:
             for member in members
         }
         self._properties: dict[str, PropertyValue] = {}
+        self._learnt: dict[str, PropertyValue] = {}  # properties that the next flush records
+        self._states: dict[str, object] = {}
+        self.accounts: list[Account] = []  # once it has ended
 
     def start(self, properties: Mapping[str, PropertyValue], arrival: Arrival) -> None:
         """Record the session's properties and its first event."""
@@ -160,6 +167,15 @@ class Session:
                 time_ns=arrival.wire_ns,
                 at_ns=arrival.session_ns,
             )
+
+    def learn(self, properties: Mapping[str, PropertyValue]) -> None:
+        """Take note of properties that have become known: they are recorded together, at the next flush."""
+        self._learnt |= properties
+
+    def record_learnt(self, arrival: Arrival) -> None:
+        """Record the properties that have become known."""
+        learnt, self._learnt = self._learnt, {}
+        self.set_properties(learnt, arrival)
 
     @property
     def dropped_records(self) -> int:
@@ -314,6 +330,22 @@ class Session:
         self._waiting.append(self._place(name, properties, arrival, placed, source))
         self.resolve(arrival)
 
+    def annotation(
+        self, stream_name: str, key: str, value: str, arrival: Arrival, stamp_ns: int, source: str
+    ) -> None:
+        """Record an annotation: an event placed by the clock rule, which says its instant itself too.
+
+        That is without the rule of the hour, and may lie before the session.
+        """
+        instant = ticks(self.clock.instant(arrival, stamp_ns))
+        properties: dict[str, PropertyValue] = {
+            'annotation_time': rounded(instant / TICKS_PER_S),
+            'stream_name': stream_name,
+            'key': key,
+            'value': value,
+        }
+        self.event('c3d.annotation', properties, arrival, stamp_ns, source)
+
     def _place(
         self,
         name: str,
@@ -331,7 +363,14 @@ class Session:
         wire_ns = max(wire_ns, self.clock.start_ns)
         return _Event(name, properties, wire_ns, ros_ns, arrival.mono_ns + TF_WAIT_NS, source)
 
-    def _record(self, event: _Event, arrival: Arrival, *, last_chance: bool) -> bool:
+    def _record(
+        self,
+        event: _Event,
+        arrival: Arrival,
+        *,
+        last_chance: bool,
+        context: bytes | None = None,
+    ) -> bool:
         """Record an event; False while tf may still reach its time."""
         point = self._point
         if self._frames.frame is not None:
@@ -350,6 +389,7 @@ class Session:
             time_ns=event.wire_ns,
             at_ns=arrival.session_ns,
             source=event.source,
+            context=context,
         )
         if stored:
             self.events += 1
@@ -406,11 +446,11 @@ class Session:
 
     # Messages
 
-    def due(self, source: str, arrival: Arrival) -> bool:
+    def due(self, source: str, arrival: Arrival, *, every: bool = False) -> bool:
         """Count a message of an input; say whether it is to be taken, by the input's rate."""
         self._ledger.came(source, Fate.RECEIVED)
         decimation = self._decimations.get(source)
-        if decimation is None or decimation.passes(arrival.session_ns):
+        if every or decimation is None or decimation.passes(arrival.session_ns):
             return True
         self._ledger.came(source, Fate.DECIMATED)
         return False
@@ -425,12 +465,19 @@ class Session:
         frame = self._choose_frame(arrival)
         return self.sensors.take(source, arrival, placed, frame_id, frame)
 
+    def state(self, source: str, make: Callable[[], S]) -> S:
+        """Return what an input keeps for the length of this session, made when first asked for."""
+        state = self._states.get(source)
+        if state is None:
+            state = self._states[source] = make()
+        return state  # type: ignore[return-value] # an input asks for one type only
+
     def samples(self, source: str, samples: Sequence[tuple[str, float]], arrival: Arrival) -> None:
         """Record the samples of one message of an input, as far as they pass the gate.
 
         Values that are no finite numbers are no samples. They carry the time at which they arrived.
         """
-        finite = [(name, value) for name, value in samples if isfinite(value)]
+        finite = [sample for sample in samples if isfinite(sample[1])]
         if not finite:
             self._ledger.drop(Drop.NO_VALUE, source)
             return
@@ -461,6 +508,9 @@ class Session:
         self.resolve(arrival, last_chance=True)
         self.sensors.end()
         self._health(arrival)
+        self.accounts = accounts(self._baseline.session, self._ledger.snapshot())
+        self.learn({f'{PROPERTY}{account.source}': str(account) for account in self.accounts})
+        self.record_learnt(arrival)
         wire_ns = max(arrival.wire_ns, self._latest_event_ns)
         length_s = rounded((wire_ns - self.clock.start_ns) / NS_PER_S)
         event = _Event(
@@ -471,7 +521,7 @@ class Session:
             arrival.mono_ns,
             source='',
         )
-        self._record(event, arrival, last_chance=True)
+        self._record(event, arrival, last_chance=True, context=ENDED)
         self.spool.finish()
 
 

@@ -1,0 +1,92 @@
+"""What became of everything that came in: for each input a sum that closes.
+
+received = stored + decimated + gated + dropped + decode_failures + pose_failures: each message is counted on
+the left once, and on the right once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from cognitive3d_ros.counters import Drop, Fate, Key, LeftOut
+
+PROPERTY: Final = 'c3d.account.'
+"""Before the name of an input: the session property that holds its account."""
+
+_OUTCOMES: Final = tuple(fate for fate in Fate if fate is not Fate.RECEIVED)
+_TERM: Final = re.compile(r'(\d+) (\w+)(?: \([^)]*\))?')
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The account of one input; what is missing in the mappings is 0.
+
+    ``reasons`` says of what was dropped why, ``left_out`` what is missing in what was stored.
+    """
+
+    source: str
+    fates: Mapping[Fate, int]
+    reasons: Mapping[Drop, int]
+    left_out: Mapping[LeftOut, int]
+
+    @property
+    def received(self) -> int:
+        """How many messages came in."""
+        return self.fates.get(Fate.RECEIVED, 0)
+
+    @property
+    def open(self) -> int:
+        """How many of them nothing is said of: 0, or the books are wrong."""
+        return self.received - sum(self.fates.get(fate, 0) for fate in _OUTCOMES)
+
+    @property
+    def title(self) -> str:
+        """The input in words: ``front camera``."""
+        kind, _, name = self.source.partition('.')
+        return f'{name} {kind}' if name else kind
+
+    def __str__(self) -> str:
+        """Return it as a sum: ``1800 received = 300 stored + 1500 decimated``."""
+        terms = []
+        for fate in _OUTCOMES:
+            if count := self.fates.get(fate, 0):
+                reasons = self.reasons if fate is Fate.DROPPED else {}
+                why = ', '.join(f'{n} {reason.value}' for reason, n in reasons.items())
+                terms.append(f'{count} {fate.value}' + (f' ({why})' if why else ''))
+        if self.open:
+            terms.append(f'{self.open} unaccounted')
+        text = f'{self.received} received = ' + ' + '.join(terms or ['0 stored'])
+        left = ', '.join(f'{n} {what.value}' for what, n in self.left_out.items())
+        return f'{text}; left out of these: {left}' if left else text
+
+
+def accounts(before: Mapping[Key, int], now: Mapping[Key, int]) -> list[Account]:
+    """Return the accounts of all inputs that something came in on between two looks at the ledger."""
+    counted: dict[str, dict[Fate | Drop | LeftOut, int]] = {}
+    for key, count in now.items():
+        if isinstance(key, tuple) and (more := count - before.get(key, 0)):
+            what, source = key
+            counted.setdefault(source, {})[what] = more
+    return [
+        Account(
+            source,
+            {what: n for what, n in counts.items() if isinstance(what, Fate)},
+            {what: n for what, n in counts.items() if isinstance(what, Drop)},
+            {what: n for what, n in counts.items() if isinstance(what, LeftOut)},
+        )
+        for source, counts in sorted(counted.items())
+        if Fate.RECEIVED in counts
+    ]
+
+
+def adds_up(text: str) -> bool:
+    """Say whether an account that a session holds as text adds up."""
+    left, equals, right = text.partition(';')[0].partition(' received = ')
+    terms = [_TERM.fullmatch(term) for term in right.split(' + ')]
+    if not (equals and left.isdigit()):
+        return False
+    counts = [int(term[1]) for term in terms if term is not None and term[2] != 'unaccounted']
+    return len(counts) == len(terms) and sum(counts) == int(left)
