@@ -7,6 +7,7 @@ import json
 import os
 import struct
 import threading
+import time
 import zlib
 from pathlib import Path
 
@@ -275,6 +276,30 @@ def test_finish_completes_after_the_disk_refused(tmp_path):
     assert session.error is None
     assert bodies(spool, 'events') == [b'1']
     spool.close()
+
+
+def test_a_flush_that_is_at_work_when_the_session_is_finished(spool, monkeypatch):
+    """It began before there was an end to write: what was appended meanwhile is not lost with the journal."""
+    session = start(spool)
+    add(session, 'events', 'events', b'first')
+    session.flush()
+    ender = threading.Thread(target=session.finish)
+    make_room = spool.make_room
+
+    def in_between(need_bytes, *, starved):
+        monkeypatch.undo()
+        add(session, 'events', 'events', b'second')
+        ender.start()
+        deadline_s = time.monotonic() + 10
+        while not session._closing and time.monotonic() < deadline_s:
+            time.sleep(0.001)
+        make_room(need_bytes, starved=starved)
+
+    monkeypatch.setattr(spool, 'make_room', in_between)
+    assert session.flush()
+    ender.join(10)
+    assert session.ended
+    assert bodies(spool, 'events') == [b'first\nsecond']
 
 
 def test_recovery_goes_on_where_the_journal_ends(tmp_path):

@@ -321,11 +321,14 @@ class SessionSpool:
                 return True
             try:
                 with self._lock:
+                    closing = (
+                        self._closing
+                    )  # set later, it is the next flush that ends the session
                     self._seal_due()
                     need = sum(segment.size_bytes for segment in self._sealed)
                 self._home.make_room(need, starved=self._starved)
                 self._write_parts(self._commit())
-                if self._closing:
+                if closing:
                     self._end()
                 elif self._written:
                     self._commit()
