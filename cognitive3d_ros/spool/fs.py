@@ -126,6 +126,20 @@ class Fs:
             os.pwrite(fd, text.encode(), 0)
         return fd
 
+    def lock_holder(self, path: Path) -> str | None:
+        """Return what the process that has a lock file wrote there; None if no process has it."""
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return os.read(fd, 100).decode(errors='replace').strip() or 'unknown'
+        finally:
+            os.close(fd)
+        return None
+
 
 REAL_FS = Fs()
 TEMPORARY = '.tmp'

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
-from cognitive3d_ros.spool.fs import Fs, write_all
+from cognitive3d_ros.errors import FormatError
+from cognitive3d_ros.spool import recovery
+from cognitive3d_ros.spool.fs import Fs, make_folders, write_all
+from cognitive3d_ros.wire import framing
+from cognitive3d_ros.wire.framing import part_name
 
 REASON_SUFFIX = '.reason.json'
 
@@ -29,6 +34,40 @@ class Quarantine:
         self._write(self.folder / name, data)
         self._fs.sync_folder(self.folder)
         return name
+
+    def put_back(self, sessions: Path) -> list[tuple[str, str | None]]:
+        """Move the parts that are whole back to their sessions.
+
+        Returns:
+            The name of each file, and why it stays, or None if it was put back.
+        """
+        names = sorted(entry.name for entry in self._fs.scan(self.folder))
+        return [
+            (name, self._put_back(name, sessions))
+            for name in names
+            if not name.endswith(REASON_SUFFIX)
+        ]
+
+    def _put_back(self, name: str, sessions: Path) -> str | None:
+        """Put one file back; return why it stays."""
+        fs = self._fs
+        try:
+            header = framing.parse(fs.read(self.folder / name)).header
+        except (FormatError, OSError) as error:
+            return getattr(error, 'strerror', None) or str(error)
+        if not framing.is_session_id(header.identity.session_id):
+            return 'it names no session'
+        folder = sessions / header.identity.session_id
+        target = folder / part_name(header.stream, header.number, header.klass)
+        make_folders(fs, folder)
+        found = recovery.look(fs, folder)
+        if any(ref[1:3] == (header.stream, header.number) for ref in found.parts):
+            return f'part {header.number} of {header.stream} is there already'
+        fs.rename(self.folder / name, target)
+        fs.sync_folder(folder)
+        with contextlib.suppress(FileNotFoundError):
+            fs.remove(self.folder / (name + REASON_SUFFIX))
+        return None
 
     def _note(self, filename: str, session_id: str, reason: str) -> str:
         """Write the reason down under a name that is free, and return that name."""

@@ -334,6 +334,20 @@ class Spool:
             self._log(self._move_away(self._path(ref), ref.session_id, reason))
             self._tidy(ref.session_id)
 
+    def retry(self) -> list[tuple[str, str | None]]:
+        """Put the quarantined parts that are whole back; they are offered when the spool is next opened.
+
+        Returns:
+            The name of each file in quarantine, and why it stays there, or None if it was put back.
+
+        Raises:
+            SpoolError: the disk refused.
+        """
+        try:
+            return self._quarantine.put_back(self._sessions)
+        except OSError as error:
+            raise SpoolError(_advice(self._quarantine.folder, error)) from error
+
     def wait(self, timeout_s: float) -> bool:
         """Wait until parts are offered, or :meth:`wake`; at once if that was after the last wait.
 

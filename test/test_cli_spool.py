@@ -1,0 +1,226 @@
+"""c3d spool: status, verify, recover, drain, retry."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from recording_rig import REQUIRED, Rig
+
+from cognitive3d_ros.cli.main import main
+from cognitive3d_ros.gateway.server import running_gateway
+from cognitive3d_ros.session.session import open_session
+from cognitive3d_ros.spool import Spool
+
+
+@pytest.fixture
+def c3d(capsys):
+    """Run ``c3d spool``; returns its exit code, what it printed and what it complained of."""
+
+    def run(*arguments):
+        code = main(['spool', *map(str, arguments)])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def spool(tmp_path):
+    """A spool with a session that has ended and one that has not."""
+    rig = Rig(tmp_path / 'spool')
+    rig.robot(0)
+    for _ in range(2):
+        session_id = rig.recorder.start_session()
+        rig.run(25, step=0.1, robot=lambda t: (t, 0.0))
+        rig.recorder.flush()
+        if session_id == '1767225600_rover-07':
+            rig.recorder.end_session('test')
+    rig.close()
+    return tmp_path / 'spool'
+
+
+FIRST, SECOND = '1767225600_rover-07', '1767225625_rover-07'
+
+
+def damage(spool):
+    path = spool / 'sessions' / FIRST / 'gaze.000003.pose.c3d'
+    data = bytearray(path.read_bytes())
+    data[-30] ^= 1
+    path.write_bytes(data)
+
+
+def test_status(c3d, spool):
+    code, out, _ = c3d('status', spool)
+    assert code == 0
+    head, columns, first, second = out.splitlines()
+    assert 'parts of 2 sessions' in head
+    assert 'not in use' in head
+    assert columns.split()[:3] == ['session', 'end', 'size']
+    assert first.split()[:2] == [FIRST, 'yes']
+    assert second.split()[:2] == [SECOND, 'no']
+    code, out, _ = c3d('status', spool, '--json')
+    facts = json.loads(out)
+    assert [one['ended'] for one in facts['sessions']] == [True, False]
+    assert facts['sessions'][0]['parts'] == {'properties': 2, 'pose': 3, 'events': 2, 'series': 3}
+    assert facts['parts'] == sum(sum(one['parts'].values()) for one in facts['sessions'])
+    assert (facts['in_use_by'], facts['quarantined']) == (None, [])
+
+
+def test_status_of_a_spool_in_use(c3d, spool):
+    owner = Spool.open(spool)
+    code, out, _ = c3d('status', spool)
+    assert code == 0
+    assert '; in use (' in out
+    code, out, err = c3d('recover', spool)
+    assert (code, out) == (1, '')
+    assert 'in use by another process' in err
+    owner.close()
+
+
+@pytest.mark.parametrize('action', ['status', 'verify', 'recover', 'retry'])
+def test_no_spool(c3d, tmp_path, action):
+    for path in (tmp_path, tmp_path / 'absent'):
+        code, _, err = c3d(action, path)
+        assert code == 1
+        assert 'is no spool' in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_verify(c3d, spool):
+    code, out, _ = c3d('verify', spool)
+    assert code == 0
+    assert out.endswith(': nothing wrong\n')
+    damage(spool)
+    first = spool / 'sessions' / FIRST
+    (first / 'events.000002.events.c3d').rename(first / 'events.000003.events.c3d')
+    (first / 'sensors.000002.series.c3d').unlink()
+    (first / 'sensors.000004.series.c3d').mkdir()
+    (spool / 'sessions' / SECOND / 'notes.txt').write_text('')
+    (spool / 'sessions' / 'photos').mkdir()
+    (spool / 'quarantine' / 'x').write_text('')
+    code, out, _ = c3d('verify', spool, '--json')
+    assert code == 3
+    findings = [finding.split(': ', 1) for finding in json.loads(out)['findings']]
+    assert [(where, what[:24]) for where, what in findings] == [
+        ('sessions/photos', 'not a session'),
+        (f'{FIRST}/sensors.000004.series.c3d', 'a folder with the name o'),
+        (f'{FIRST}/events.000003.events.c3d', 'part 2 is not there befo'),
+        (f'{FIRST}/events.000003.events.c3d', 'it holds another part th'),
+        (f'{FIRST}/gaze.000003.pose.c3d', 'damaged: the checksum is'),
+        (f'{FIRST}/sensors.000003.series.c3d', 'part 2 is not there befo'),
+        (f'{SECOND}/notes.txt', 'not a part'),
+        ('quarantine/x', 'no reason is beside it'),
+    ]
+    code, out, _ = c3d('verify', spool)
+    assert code == 3
+    assert out.endswith(': 8 things wrong\n')
+
+
+def test_verify_reads_the_journal(c3d, spool):
+    path = spool / 'sessions' / SECOND / 'journal'
+    path.write_bytes(b'junk' + path.read_bytes())
+    code, out, _ = c3d('verify', spool)
+    assert code == 3
+    assert f'{SECOND}/journal: 4 bytes are damaged, 0 entries' in out
+    path.write_bytes(b'junk')
+    code, out, _ = c3d('verify', spool)
+    assert code == 3
+    assert f'{SECOND}/journal: it cannot be read' in out
+
+
+def test_recover(c3d, spool):
+    code, out, _ = c3d('recover', spool)
+    assert code == 0
+    assert '1 session closed' in out
+    assert SECOND in out
+    session = open_session(spool, SECOND)
+    assert session.events[-1].properties['Reason'] == 'abnormalEnd'
+    code, out, _ = c3d('recover', spool, '--json')
+    assert code == 0
+    assert json.loads(out) == {'closed': [], 'left_open': [], 'faults': [], 'quarantined': 0}
+
+
+def test_recover_says_what_is_wrong(c3d, spool):
+    (spool / 'sessions' / SECOND / 'camera.000001.camera.c3d.tmp').write_bytes(b'C3DPART')
+    code, out, err = c3d('recover', spool, '--json')
+    assert code == 3
+    assert 'cut off' in json.loads(out)['faults'][0]
+    assert 'cut off' in err
+
+
+def test_drain(c3d, spool, tmp_path):
+    with running_gateway(tmp_path / 'store', key='secret') as gateway:
+        code, out, _ = c3d('drain', spool, '--gateway', gateway.url, '--key', 'secret', '--json')
+    assert code == 0
+    facts = json.loads(out)
+    assert facts['found'] == facts['delivered'] > 0
+    assert (facts['left'], facts['quarantined']) == (0, 0)
+    assert len(open_session(tmp_path / 'store', FIRST).poses) > 200
+    assert open_session(tmp_path / 'store', SECOND).events[-1].name == 'c3d.sessionEnd'
+    assert list((spool / 'sessions').iterdir()) == []
+
+
+def test_drain_by_the_parameters(c3d, spool, tmp_path, monkeypatch):
+    monkeypatch.setenv('C3D_APPLICATION_KEY', 'secret')
+    params = tmp_path / 'params.yaml'
+    with running_gateway(tmp_path / 'store', key='secret') as gateway:
+        lines = [
+            f'{name}: {value}' for name, value in (REQUIRED | {'gateway': gateway.url}).items()
+        ]
+        text = '\n'.join(
+            ['cognitive3d:', '  ros__parameters:', *(f'    {line}' for line in lines)]
+        )
+        params.write_text(text)
+        code, out, _ = c3d('drain', spool, '--params', params)
+    assert code == 0
+    assert ' 0 left' in out
+
+
+def test_drain_puts_aside_what_cannot_be_read_and_retry_what_can(c3d, spool, tmp_path):
+    damage(spool)
+    good = (spool / 'sessions' / FIRST / 'events.000001.events.c3d').read_bytes()
+    with running_gateway(tmp_path / 'store') as gateway:
+        code, out, _ = c3d('drain', spool, '--gateway', gateway.url, '--key', 'any')
+    assert code == 3
+    assert '1 put in quarantine, 0 left' in out
+    name = f'{FIRST}.events.000001.events.c3d'
+    (spool / 'quarantine' / name).write_bytes(good)
+    (spool / 'quarantine' / f'{name}.reason.json').write_text('{"reason": "refused once"}')
+    code, out, _ = c3d('status', spool)
+    assert code == 3
+    assert 'refused once' in out
+    code, out, _ = c3d('retry', spool, '--json')
+    assert code == 3
+    facts = json.loads(out)
+    assert facts['put_back'] == [name]
+    ((stays, why),) = facts['stay'].items()
+    assert stays == f'{FIRST}.gaze.000003.pose.c3d'
+    assert 'the checksum' in why
+    assert (spool / 'sessions' / FIRST / 'events.000001.events.c3d').read_bytes() == good
+    assert not (spool / 'quarantine' / f'{name}.reason.json').exists()
+    (spool / 'quarantine' / name).write_bytes(good)
+    code, out, _ = c3d('retry', spool)
+    assert code == 3
+    assert 'part 1 of events is there already' in out
+
+
+def test_drain_gives_up(c3d, spool):
+    code, out, err = c3d(
+        'drain', spool, '--gateway', 'http://127.0.0.1:9', '--key', 'k', '--timeout', '0.1'
+    )
+    assert code == 1
+    assert '0 parts delivered' in out
+    assert '127.0.0.1:9' in err
+
+
+def test_drain_needs_to_know_where_to(c3d, spool):
+    code, _, err = c3d('drain', spool)
+    assert code == 2
+    assert '--params FILE, or --gateway URL' in err
+
+
+def test_usage(c3d):
+    assert c3d()[0] == 2
+    assert c3d('fly')[0] == 2
+    assert c3d('--help')[0] == 0
