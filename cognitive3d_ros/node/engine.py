@@ -14,6 +14,7 @@ from cognitive3d_ros.log import Complaints, Log
 from cognitive3d_ros.parameters import Config
 from cognitive3d_ros.recording.properties import Host
 from cognitive3d_ros.recording.recorder import Recorder
+from cognitive3d_ros.recording.registry import inputs_of
 from cognitive3d_ros.spool.spool import Spool, SpoolLimits
 from cognitive3d_ros.tf import TransformSource
 from cognitive3d_ros.upload import remote_variables
@@ -37,7 +38,14 @@ class Engine:
     uploader: Uploader
 
     def __init__(
-        self, config: Config, *, clocks: Clocks, transforms: TransformSource, host: Host, log: Log
+        self,
+        config: Config,
+        *,
+        clocks: Clocks,
+        transforms: TransformSource,
+        host: Host,
+        log: Log,
+        resolve: Callable[[str], str] = lambda topic: topic,
     ) -> None:
         """Open the spool, close the sessions that never ended, and start the threads.
 
@@ -55,12 +63,18 @@ class Engine:
         limits = SpoolLimits(spool.max_bytes, spool.min_free_bytes)
         self.spool = Spool.open(spool.dir, ledger=self.ledger, limits=limits, log=log.warning)
         try:
-            self._begin(clocks, transforms, host)
+            self._begin(clocks, transforms, host, resolve)
         except BaseException:
             self.spool.close()
             raise
 
-    def _begin(self, clocks: Clocks, transforms: TransformSource, host: Host) -> None:
+    def _begin(
+        self,
+        clocks: Clocks,
+        transforms: TransformSource,
+        host: Host,
+        resolve: Callable[[str], str],
+    ) -> None:
         config, log = self.config, self._log
         spool, upload = config.spool, config.upload
         free_bytes = self.spool.usage().free_bytes
@@ -92,7 +106,11 @@ class Engine:
             ledger=self.ledger,
             host=host,
             log=log,
+            resolve=resolve,
             upload_blocked=lambda: self.uploader.state,
+        )
+        self.inputs = inputs_of(
+            config, self.recorder, self.ledger, self._complaints, node=host.node
         )
         self.recorder.recover()
         self._pose_alarm, self._writer_alarm = Alarm(), Alarm()
@@ -228,6 +246,7 @@ class Engine:
         if self._stopping:
             return
         self.deactivate('shutdown')
+        self.recorder.close()
         self._stopping = True
         for alarm in (self._pose_alarm, self._writer_alarm):
             alarm.ring()

@@ -25,10 +25,11 @@ from .engine import Engine
 from .host import host_of
 from .log import NodeLog
 from .stop import EXIT_FAILED, EXIT_PARAMETERS
+from .subscriptions import SCAN_S, Subscriptions
 from .transforms import LiveTransforms
 
 try:
-    from cognitive3d_msgs.msg import Event, RecorderStatus
+    from cognitive3d_msgs.msg import Annotation, Event, RecorderStatus
     from cognitive3d_msgs.srv import EndSession, StartSession
 
     NO_MESSAGES = ''
@@ -64,6 +65,7 @@ class RecorderNode(LifecycleNode):  # type: ignore[misc] # rclpy has no types
         self._failure_code = EXIT_FAILED
         self._engine: Engine | None = None
         self._transforms: LiveTransforms | None = None
+        self._inputs: Subscriptions | None = None
         self._jumps: Any = None  # the callback for jumps of the ROS clock
         self._active = False
         self._at_rest = 'unconfigured'  # the state while there is no engine
@@ -75,6 +77,7 @@ class RecorderNode(LifecycleNode):  # type: ignore[misc] # rclpy has no types
         # Made once and kept: rclpy's events executor never forgets a timer that was destroyed.
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._timer = self.create_timer(_TICK_S, self._tick, clock=steady)
+        self._scan_timer = self.create_timer(SCAN_S, self._scan, clock=steady)
         self._diagnostics = self.create_publisher(DiagnosticArray, '/diagnostics', 10)
         self._remote_variables = self.create_publisher(String, '~/remote_variables', _LATCHED)
         self.create_subscription(String, '~/events_json', self._on_event_json, _INPUTS)
@@ -84,6 +87,7 @@ class RecorderNode(LifecycleNode):  # type: ignore[misc] # rclpy has no types
         else:
             self._status = self.create_publisher(RecorderStatus, '~/status', _LATCHED)
             self.create_subscription(Event, '~/events', self._on_event, _INPUTS)
+            self.create_subscription(Annotation, '~/annotations', self._on_annotation, _INPUTS)
             self.create_service(StartSession, '~/start_session', self._on_start_session)
             self.create_service(EndSession, '~/end_session', self._on_end_session)
         if given(self).get('autostart', True) is not False:
@@ -179,7 +183,9 @@ class RecorderNode(LifecycleNode):  # type: ignore[misc] # rclpy has no types
             transforms=self._transforms,
             host=host,
             log=self.log,
+            resolve=self.resolve_topic_name,
         )
+        self._inputs = Subscriptions(self, self._engine.inputs, self._engine.ledger, self.log)
         if config.use_sim_time:
             self._jumps = self.get_clock().create_jump_callback(
                 _ANY_JUMP, post_callback=self._on_clock
@@ -207,9 +213,12 @@ class RecorderNode(LifecycleNode):  # type: ignore[misc] # rclpy has no types
         self._active = False
         engine, self._engine = self._engine, None
         transforms, self._transforms = self._transforms, None
+        subscriptions, self._inputs = self._inputs, None
         jumps, self._jumps = self._jumps, None
         if jumps is not None:
             jumps.unregister()
+        if subscriptions is not None:
+            subscriptions.close()
         if engine is not None:
             engine.close(_DELIVERY_S)
         if transforms is not None:
@@ -272,9 +281,20 @@ class RecorderNode(LifecycleNode):  # type: ignore[misc] # rclpy has no types
                 message.name, message.properties_json, stamp.sec * 1_000_000_000 + stamp.nanosec
             )
 
+    def _on_annotation(self, message: Any) -> None:
+        if self._engine is not None:
+            stamp_ns = message.time.sec * 1_000_000_000 + message.time.nanosec
+            self._engine.recorder.annotation(
+                message.stream_name, message.key, message.value, stamp_ns
+            )
+
     def _on_event_json(self, message: String) -> None:
         if self._engine is not None:
             self._engine.recorder.event_json(message.data)
+
+    def _scan(self) -> None:
+        if self._inputs is not None:
+            self._inputs.scan()
 
     def _tick(self) -> None:
         """Publish the status and the diagnostics."""
