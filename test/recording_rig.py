@@ -9,6 +9,7 @@ from cognitive3d_ros.parameters import parse
 from cognitive3d_ros.recording.recorder import Host, Recorder
 from cognitive3d_ros.spool import Spool
 from cognitive3d_ros.tf import TransformBuffer
+from cognitive3d_ros.wire import capnp_codec
 from cognitive3d_ros.wire.framing import parse as parse_part
 from cognitive3d_ros.wire.framing import parse_part_name
 
@@ -29,6 +30,7 @@ HOST = Host(
     node='cognitive3d',
     os_name='Ubuntu 24.04.3 LTS',
 )
+_READERS = {'camera': capnp_codec.decode_camera, 'lidar': capnp_codec.decode_lidar}
 
 
 class Lines:
@@ -66,8 +68,9 @@ class Stored:
             for path in folder.iterdir():
                 name = parse_part_name(path.name)
                 if name is not None:
-                    body = json.loads(parse_part(path.read_bytes()).body)
-                    found.append((name.stream, name.klass, name.number, body))
+                    body = parse_part(path.read_bytes()).body
+                    read = _READERS.get(name.stream, json.loads)
+                    found.append((name.stream, name.klass, name.number, read(body)))
         return sorted(found, key=lambda part: (part[0], part[2]))
 
     def bodies(self, stream, session_id=None):
@@ -88,6 +91,22 @@ class Stored:
         for body in self.bodies('gaze', session_id):
             merged |= body.get('properties', {})
         return merged
+
+    def frames(self, camera, session_id=None):
+        return [
+            frame
+            for part in self.bodies('camera', session_id)
+            for frame in part.frames
+            if frame.camera_id == camera
+        ]
+
+    def scans(self, lidar, session_id=None):
+        return [
+            scan
+            for part in self.bodies('lidar', session_id)
+            for scan in part.scans
+            if scan.sensor_id == lidar
+        ]
 
     def series(self, name, session_id=None):
         return [
@@ -135,4 +154,5 @@ class Rig(Stored):
             self.recorder.poll()
 
     def close(self):
+        self.recorder.close()
         self.spool.close()
