@@ -37,7 +37,7 @@ setup(
     # an OpenCV from pip would break rclpy there. So OpenCV, which apt's Python does not list, is an extra.
     install_requires=[
         'numpy>=1.21',
-        'pycapnp>=2.0,<3',
+        'pycapnp>=2.2.4,<3',  # older ones end the process when they meet a damaged part
         'PyYAML>=5.4',
         'requests>=2.25,<3',
         'zstandard>=0.15',
