@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from cognitive3d_ros.clock import NS_PER_S, Arrival
@@ -62,8 +62,8 @@ class Recording(Protocol):
     ) -> None:
         """Record a message that was due."""
 
-    def set_properties(self, properties: dict[str, PropertyValue]) -> None:
-        """Add to the session's properties."""
+    def know(self, properties: Mapping[str, PropertyValue]) -> None:
+        """Add to the properties of this session and of all that follow."""
 
 
 def sensor_inputs(config: Config, recording: Recording) -> list[Input]:
@@ -95,16 +95,17 @@ class _SensorInput:
         self._recording = recording
         self._types = types
         self._frame = member.frame
-        self._facts: dict[str, PropertyValue] = {}
+        self._known_frame: str | None = None
 
     def found(self, publication: Publication) -> str | None:
         """Take note of a publication; return why its messages cannot be recorded, or None."""
         if publication.type not in self._types:
             return f'{publication.type} is published: {" or ".join(self._types)} is wanted'
         self._publication(publication)
-        self._facts['type'] = publication.type
+        facts = {'type': publication.type}
         if publication.publisher:
-            self._facts['publisher'] = publication.publisher
+            facts['publisher'] = publication.publisher
+        self._know(facts)
         return None
 
     def due(self) -> Arrival | None:
@@ -118,17 +119,19 @@ class _SensorInput:
         nanosec = stamp.nanosec if hasattr(stamp, 'nanosec') else stamp.nsec
         stamp_ns = stamp.sec * NS_PER_S + nanosec
         frame = frame_name(self._frame or message.header.frame_id)
-        facts = {**self._facts, **self._frame_facts(frame[:_MAX_FRAME_CHARS])}
-        self._recording.set_properties(
-            {f'c3d.ros.{self.source}.{key}': value for key, value in facts.items()}
-        )
+        if frame != self._known_frame:
+            self._known_frame = frame
+            self._know(self._frame_facts(frame[:_MAX_FRAME_CHARS]))
         make = functools.partial(self._make, message, stamp_ns)
         self._recording.capture(self.source, arrival, stamp_ns=stamp_ns, frame_id=frame, make=make)
+
+    def _know(self, facts: Mapping[str, str]) -> None:
+        self._recording.know({f'c3d.ros.{self.source}.{key}': fact for key, fact in facts.items()})
 
     def _publication(self, publication: Publication) -> None:
         raise NotImplementedError
 
-    def _frame_facts(self, frame: str) -> dict[str, PropertyValue]:
+    def _frame_facts(self, frame: str) -> dict[str, str]:
         return {'frame': frame}
 
     def _make(self, message: Any, stamp_ns: int) -> Made:
@@ -171,7 +174,7 @@ class CameraInput(_SensorInput):
         self._convert = self._converters[publication.type]
         self._rectified = is_rectified(publication.topic)
 
-    def _frame_facts(self, frame: str) -> dict[str, PropertyValue]:
+    def _frame_facts(self, frame: str) -> dict[str, str]:
         return {'frame': frame, 'convention': resolve_gaze_convention(frame)}
 
     def _make(self, message: Any, stamp_ns: int) -> Made:
