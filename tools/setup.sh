@@ -36,6 +36,7 @@ missing_packages() { # prints the system packages that are not there
     for package in cmake g++ make; do
         command -v "$package" >/dev/null || echo "$package"
     done
+    command -v capnp >/dev/null || echo capnproto # a second reader of camera and lidar parts, for the tests
     for package in libtf2-dev libboost-dev libconsole-bridge-dev; do
         [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || echo "$package"
     done
