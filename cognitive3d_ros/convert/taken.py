@@ -46,10 +46,10 @@ def number(value: Any) -> float:
     """Return what a field holds as a float; NaN where that is no number that a float can hold."""
     if isinstance(value, float):
         return float(value)
-    if isinstance(value, (int, np.number, np.bool_)):
+    if isinstance(value, (int, np.integer, np.floating, np.bool_)):
         try:
             return float(value)
-        except (OverflowError, TypeError):  # an endless int, a complex number
+        except OverflowError:  # an endless int
             return NAN
     if isinstance(value, (bytes, bytearray)) and len(value) == 1:  # a byte, as rclpy has it
         return float(value[0])

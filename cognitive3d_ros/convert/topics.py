@@ -282,7 +282,7 @@ def unreadable(message: Any, fields: Iterable[str]) -> list[str]:
         except MALFORMED:
             found.append(path)
             continue
-        if not isinstance(value, (int, float, bytes, np.number, np.bool_)):
+        if not isinstance(value, (int, float, bytes, np.integer, np.floating, np.bool_)):
             found.append(path)
     return found
 
