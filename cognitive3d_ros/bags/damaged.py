@@ -109,7 +109,9 @@ class DamagedRosbag1(rosbag1.Reader):
             MessageDefinition(MessageDefinitionFormat.MSG, said.get_string('message_definition')),
             said.get_string('md5sum'),
             0,
-            ConnectionExtRosbag1(None, None),
+            ConnectionExtRosbag1(
+                said.get_string('callerid') if 'callerid' in said else None, None
+            ),
             self,
         )
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -19,18 +20,21 @@ from typing import Final
 from cognitive3d_ros.bags.reader import Bag, BagMessage, open_bag, topic_name
 from cognitive3d_ros.bags.tf_topics import TfTopics
 from cognitive3d_ros.clock import NS_PER_S, ManualClocks
-from cognitive3d_ros.counters import Count, Ledger
+from cognitive3d_ros.counters import Count, Drop, Ledger
 from cognitive3d_ros.errors import FormatError, SessionError, SpoolError
-from cognitive3d_ros.log import Log, StderrLog
+from cognitive3d_ros.log import Complaints, Log, StderrLog
 from cognitive3d_ros.parameters import Config
+from cognitive3d_ros.recording.inputs import Input, Publication
 from cognitive3d_ros.recording.properties import Host, os_name
 from cognitive3d_ros.recording.recorder import Recorder, Status
+from cognitive3d_ros.recording.registry import inputs_of
 from cognitive3d_ros.spool import Spool, SpoolLimits
 
 NODE_NAME: Final = 'c3d_record'
 CLOCK: Final = '/clock'
 _CLOCK: Final = 'rosgraph_msgs/msg/Clock'
 _EVENT: Final = 'cognitive3d_msgs/msg/Event'
+_ANNOTATION: Final = 'cognitive3d_msgs/msg/Annotation'
 _STRING: Final = 'std_msgs/msg/String'
 
 _JUMP_NS: Final = 86_400 * NS_PER_S  # nothing was received for a day: nobody records like that
@@ -100,21 +104,17 @@ def record_bag(
     log = StderrLog() if log is None else log
     limits = SpoolLimits(config.spool.max_bytes, config.spool.min_free_bytes)
     ledger = Ledger()
-    with open_bag(path) as bag:
+    with open_bag(path) as bag, ExitStack() as stack:
         tf = TfTopics(bag, config, odom_tf)
         spool = Spool.open(spool_dir, ledger=ledger, limits=limits, log=log.warning)
-        try:
-            return _Door(bag, config, spool, tf, ledger, log).run(on_progress)
-        finally:
-            spool.close()
+        stack.callback(spool.close)
+        door = _Door(bag, config, spool, tf, ledger, log)
+        stack.callback(door.close)
+        return door.run(on_progress)
 
 
 class _Door:
-    """One recording on its way through a recorder.
-
-    ``_routes`` says what is done with the messages of each topic: whatever else is to be recorded of them adds
-    its handlers there.
-    """
+    """One recording on its way through a recorder; ``_routes`` are what takes the messages of each topic."""
 
     def __init__(
         self, bag: Bag, config: Config, spool: Spool, tf: TfTopics, ledger: Ledger, log: Log
@@ -157,8 +157,40 @@ class _Door:
         for topic, msgtype in bag.facts.topics.items():
             if msgtype == _EVENT:
                 self._route([topic], self._take_event)
+            elif msgtype == _ANNOTATION:
+                self._route([topic], self._take_annotation)
             elif msgtype == _STRING and topic.endswith('/events_json'):
                 self._route([topic], self._take_event_json)
+
+        complaints = Complaints(log, lambda: self._clocks.mono_ns)
+        for each in inputs_of(config, self._recorder, ledger, complaints, node=NODE_NAME):
+            self._add_input(each)
+
+    def _add_input(self, recorded: Input) -> None:
+        """Route the messages of something that the parameters ask for, if the recording has it."""
+        facts, topic = self._bag.facts, topic_name(recorded.topic)
+        msgtype = facts.topics.get(topic)
+        if msgtype is None:
+            self._log.warning(f'{recorded.source}: {topic} is not in {facts.name}')
+            return
+        publisher = facts.publishers.get(topic, '')
+        reason = recorded.found(Publication(topic, msgtype, publisher))
+        if reason is not None:
+            self._log.warning(f'{recorded.source} ({topic}): {reason}')
+            return
+
+        def take(message: BagMessage) -> None:
+            arrival = recorded.due()
+            if arrival is None:
+                return
+            try:
+                content = message.message
+            except FormatError:
+                self._ledger.drop(Drop.BAD_MESSAGE, recorded.source)
+                raise
+            recorded.take(content, arrival)
+
+        self._route([topic], take)
 
     def _route(self, topics: Iterable[str], handler: Handler) -> None:
         for topic in topics:
@@ -172,14 +204,7 @@ class _Door:
         self._start_session()
         for message in self._bag.messages(self._routes.keys()):
             self._pass_time(message.receive_ns)
-            self._messages += 1
-            try:
-                for handler in self._routes[message.topic]:
-                    handler(message)
-            except FormatError as error:
-                self._unreadable[message.topic] += 1
-                if self._unreadable[message.topic] == 1:
-                    self._log.warning(str(error))
+            self._hand_over(message)
             if time.monotonic() >= self._flush_at_s or recorder.pending_bytes > _PENDING_BYTES:
                 recorder.flush()
                 self._flush_at_s = time.monotonic() + self._config.spool.flush_s
@@ -194,6 +219,16 @@ class _Door:
         if ended.error:
             raise SpoolError(f'session {ended.session_id} is not whole on the disk: {ended.error}')
         return self._result(ended)
+
+    def close(self) -> None:
+        """End the threads of the recorder."""
+        self._recorder.close()
+
+    def _hand_over(self, message: BagMessage) -> None:
+        """Give a message to all that take those of its topic."""
+        self._messages += 1
+        for handler in self._routes[message.topic]:
+            handler(message)
 
     def _start_session(self) -> None:
         """Start the session as soon as the clock allows: at the first message, or the first ROS time."""
@@ -256,11 +291,14 @@ class _Door:
         stamp = event.header.stamp
         stamp_ns = stamp.sec * NS_PER_S + stamp.nanosec
         self._recorder.event(event.name, event.properties_json, stamp_ns)
-        self._wake()
 
     def _take_event_json(self, message: BagMessage) -> None:
         self._recorder.event_json(message.message.data)
-        self._wake()
+
+    def _take_annotation(self, message: BagMessage) -> None:
+        said = message.message
+        stamp_ns = said.time.sec * NS_PER_S + said.time.nanosec
+        self._recorder.annotation(said.stream_name, said.key, said.value, stamp_ns)
 
     def _result(self, status: Status) -> BagResult:
         facts, ledger = self._bag.facts, self._ledger

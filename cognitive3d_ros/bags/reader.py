@@ -14,7 +14,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 import zstandard
-from rosbags.interfaces import Connection, MessageDefinition, MessageDefinitionFormat
+from rosbags.interfaces import (
+    Connection,
+    ConnectionExtRosbag1,
+    MessageDefinition,
+    MessageDefinitionFormat,
+)
 from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
 
 from cognitive3d_ros.bags.files import Storage, open_file
@@ -25,7 +30,12 @@ if TYPE_CHECKING:
     from rosbags.interfaces.typing import Typesdict
     from typing_extensions import Self
 
-_OUR_EVENT: Final = 'std_msgs/Header header\nstring name\nstring properties_json\n'
+_OURS: Final = {
+    'cognitive3d_msgs/msg/Event': 'std_msgs/Header header\nstring name\nstring properties_json',
+    'cognitive3d_msgs/msg/Annotation': (
+        'builtin_interfaces/Time time\nstring stream_name\nstring key\nstring value'
+    ),
+}
 _IDL_RULE: Final = '=' * 80 + '\n'
 
 Decode = Callable[[bytes], object]
@@ -72,7 +82,8 @@ class BagFacts:
     """What a recording says about itself.
 
     ``distro`` is ``unknown`` where it names none. ``start_ns`` and ``end_ns`` are the receive times of the
-    first and the last message; ``topics`` are message types by topic.
+    first and the last message; ``topics`` are message types by topic, ``publishers`` the names of the nodes
+    that published them, with commas, as far as they are noted down (ROS 1).
     """
 
     name: str
@@ -81,6 +92,7 @@ class BagFacts:
     end_ns: int
     message_count: int
     topics: Mapping[str, str]
+    publishers: Mapping[str, str]
 
 
 class Bag:
@@ -103,17 +115,15 @@ class Bag:
         if not filled:
             raise BagError('; '.join((f'{path} holds no messages', *self.problems)))
         distros = [distro, *(storage.distro for storage in storages), 'unknown']
+        connections = [each for storage in storages for each in storage.reader.connections]
         self.facts = BagFacts(
             name=path.resolve().name,
             distro=next(name for name in distros if name),
             start_ns=min(storage.start_ns for storage in filled),
             end_ns=max(storage.end_ns for storage in filled),
             message_count=sum(storage.message_count for storage in filled),
-            topics={
-                topic_name(each.topic): each.msgtype
-                for storage in storages
-                for each in storage.reader.connections
-            },
+            topics={topic_name(each.topic): each.msgtype for each in connections},
+            publishers=_publishers(connections),
         )
 
     def close(self) -> None:
@@ -178,7 +188,8 @@ class Bag:
         if definition.format is MessageDefinitionFormat.NONE:
             # Recorders before Iron define no types.
             store = get_typestore(_store(self.facts.distro))
-            store.register(get_types_from_msg(_OUR_EVENT, 'cognitive3d_msgs/msg/Event'))
+            for name, text in _OURS.items():
+                store.register(get_types_from_msg(text, name))
         else:
             # A store of its own, as two files may define one type in two ways.
             store = get_typestore(Stores.EMPTY)
@@ -241,6 +252,15 @@ def _unpacked(file: Path, stack: ExitStack) -> Path:
 def topic_name(topic: str) -> str:
     """Return a topic's name with the leading slash that ROS 1 may leave out."""
     return topic if topic.startswith('/') else f'/{topic}'
+
+
+def _publishers(connections: list[Connection]) -> dict[str, str]:
+    """Return the names of the nodes that published each topic."""
+    names: dict[str, set[str]] = {}
+    for each in connections:
+        if isinstance(each.ext, ConnectionExtRosbag1) and each.ext.callerid:
+            names.setdefault(topic_name(each.topic), set()).add(each.ext.callerid)
+    return {topic: ','.join(sorted(of_topic)) for topic, of_topic in names.items()}
 
 
 def _types(definition: MessageDefinition, msgtype: str) -> Typesdict:
