@@ -10,8 +10,7 @@ All times are integer nanoseconds; a ROS time of 0 means that the ROS clock has 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 NS_PER_S = 1_000_000_000
 
@@ -21,8 +20,7 @@ _STEP_NS = 50_000_000  # a source that falls behind the monotonic clock by more 
 _EARLIEST_WALL_NS = 1_577_836_800 * NS_PER_S  # 2020-01-01: a live clock before that was never set
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """The three clocks at one moment."""
 
     wall_ns: int
@@ -70,8 +68,7 @@ def not_usable(reading: Reading, *, live: bool, use_sim_time: bool) -> str | Non
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
+class Arrival(NamedTuple):
     """When something arrived, in one session.
 
     ``wire_ns`` is its wire time, ``session_ns`` the session time (monotonic, or simulated under
@@ -85,8 +82,7 @@ class Arrival:
     step_ns: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(NamedTuple):
     """Where the clock rule puts a record: its wire time, and the ROS time at which it is posed."""
 
     wire_ns: int
