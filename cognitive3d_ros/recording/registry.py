@@ -14,14 +14,15 @@ from cognitive3d_ros.recording.topic_inputs import ActionInput, DescribedInput, 
 def inputs_of(
     config: Config, recorder: Recorder, ledger: Ledger, complaints: Complaints, *, node: str
 ) -> list[Input]:
-    """Return the inputs that a configuration asks for; ``node`` is the recorder's own name in diagnostics.
+    """Return the inputs that a configuration asks for; ``node`` is the name of the recorder's node.
 
+    Its own diagnostics are not recorded, and those of the node that recorded a bag by its usual name neither.
     Raises ParameterError where a library is missing that one of them needs.
     """
-    prefix = f'{node}: '
+    prefixes = (f'{node}: ', 'cognitive3d: ')
 
     def own(status: str, hardware_id: str) -> bool:
-        return hardware_id == config.device_id and status.startswith(prefix)
+        return hardware_id == config.device_id and status.startswith(prefixes)
 
     return [
         *(TopicInput(each, recorder, ledger, complaints, own) for each in config.topics),
