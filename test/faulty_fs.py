@@ -244,7 +244,7 @@ class FaultyFs(Fs):
         file.data += data
         return len(data)
 
-    def start_writeback(self, fd: int) -> None:
+    def start_writeback(self, fd: int, size_bytes: int = 0) -> None:
         assert fd in self._open
 
     def sync(self, fd: int) -> None:

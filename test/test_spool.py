@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import errno
+import inspect
 import json
 import os
+import re
 import struct
+import sys
 import threading
 import time
 import zlib
@@ -1112,3 +1115,15 @@ def test_threads(tmp_path):
     assert all(run == list(range(1, len(run) + 1)) for run in numbers.values())
     assert session.ended
     spool.close()
+
+
+def test_every_invariant_names_its_test():
+    text = inspect.getdoc(sys.modules[Spool.__module__]) or ''
+    numbers = [int(number) for number in re.findall(r'^ ?(\d+)\. ', text, re.MULTILINE)]
+    assert numbers == list(range(1, 13))
+    sources = ''.join(path.read_text() for path in Path(__file__).parent.glob('test_spool*.py'))
+    for statement in re.split(r'^ ?\d+\. ', text, flags=re.MULTILINE)[1:]:
+        named = re.findall(r'\btest_\w+|SpoolMachine\b', statement)
+        assert named, statement
+        for name in named:
+            assert f'def {name}(' in sources or f'class {name}(' in sources, name

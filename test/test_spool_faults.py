@@ -261,7 +261,7 @@ class SpoolMachine(RuleBasedStateMachine):
 
 TestSpoolMachine = SpoolMachine.TestCase
 TestSpoolMachine.settings = settings(
-    max_examples=150,
+    max_examples=300,
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

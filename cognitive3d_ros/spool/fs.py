@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+_PAGE_BYTES = os.sysconf('SC_PAGE_SIZE')
+
 
 class Entry(NamedTuple):
     """One name in a folder; ``kind`` is ``file``, ``folder`` or ``other`` (links are not followed)."""
@@ -68,10 +70,16 @@ class Fs:
         """Write at the end of what was written; return how much was taken, maybe not all."""
         return os.write(fd, data)
 
-    def start_writeback(self, fd: int) -> None:
-        """Ask the kernel to begin writing out now; returns at once. A hint, so it never fails."""
-        with contextlib.suppress(OSError):
-            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    def start_writeback(self, fd: int, size_bytes: int = 0) -> None:
+        """Ask the kernel to begin writing out now; returns at once. A hint, so it never fails.
+
+        ``size_bytes``: how much of the file (0: all). The page in which it ends is left out if more is to
+        be written into it, which would have to wait until the page is out, and write it a second time.
+        """
+        whole_pages = size_bytes // _PAGE_BYTES * _PAGE_BYTES
+        if size_bytes == 0 or whole_pages > 0:
+            with contextlib.suppress(OSError):
+                os.posix_fadvise(fd, 0, whole_pages, os.POSIX_FADV_DONTNEED)
 
     def sync(self, fd: int) -> None:
         """Return when what was written is on the disk."""

@@ -26,7 +26,7 @@ def write_part(fs: Fs, folder: Path, header: PartHeader, body: bytes) -> int:
         try:
             write_all(fs, fd, head)
             write_all(fs, fd, body)
-            fs.start_writeback(fd)
+            fs.start_writeback(fd, len(head) + len(body))
             trailer = framing.trailer(head, body)
             write_all(fs, fd, trailer)
             fs.sync(fd)
