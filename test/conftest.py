@@ -71,6 +71,7 @@ def start_node(tmp_path):
     yield start
     for node in nodes:
         node.close()
+        print(f'--- {node.log}\n{node.text}')  # shown where the test failed
 
 
 @pytest.fixture

@@ -42,10 +42,11 @@ REQUIRED = {
 }
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 NODE = 'cognitive3d'
+LIMIT_S = 40.0  # of waiting for anything: the machine may be busy with other things
 MAIN = ('-m', 'cognitive3d_ros.node.main')
 
 
-def until(condition, timeout_s=15.0, *, what=None):
+def until(condition, timeout_s=LIMIT_S, *, what=None):
     """Wait until ``condition()`` is true, and return what it returned."""
     end_s = time.monotonic() + timeout_s
     while not (result := condition()):
@@ -112,13 +113,13 @@ class NodeProcess:
         """Return the journals as they are now: what is durable of open sessions."""
         return b''.join(path.read_bytes() for path in self.spool.glob('sessions/*/journal'))
 
-    def says(self, text, timeout_s=15.0):
+    def says(self, text, timeout_s=LIMIT_S):
         until(lambda: text in self.text, timeout_s, what=f'{text!r} in {self.log}')
 
     def send(self, number):
         self.process.send_signal(number)
 
-    def wait(self, timeout_s=15.0):
+    def wait(self, timeout_s=LIMIT_S):
         """Return the exit code; nothing that looks like a crash may have been written."""
         code = self.process.wait(timeout_s)
         assert 'Traceback' not in self.text
@@ -177,7 +178,7 @@ class Peer:
         self.node.create_subscription(RecorderStatus, f'/{NODE}/status', add, LATCHED)
         self.node.create_subscription(DiagnosticArray, '/diagnostics', self.diagnostics.append, 10)
 
-    def status(self, state, timeout_s=15.0):
+    def status(self, state, timeout_s=LIMIT_S):
         """Wait for a status with this state, from now on, and return it."""
         seen = len(self.statuses)
         return until(
@@ -188,7 +189,7 @@ class Peer:
 
     # Services
 
-    def call(self, kind, name, timeout_s=15.0, /, **fields):
+    def call(self, kind, name, timeout_s=LIMIT_S, /, **fields):
         client = self._clients.get(name)
         if client is None:
             client = self._clients[name] = self.node.create_client(kind, f'/{NODE}/{name}')
@@ -199,7 +200,7 @@ class Peer:
         assert done.wait(timeout_s), f'{name} did not answer'
         return future.result()
 
-    def change(self, transition, timeout_s=15.0):
+    def change(self, transition, timeout_s=LIMIT_S):
         """Ask for a lifecycle transition by its name, such as ``configure``; return its success."""
         ids = {
             'configure': Transition.TRANSITION_CONFIGURE,
