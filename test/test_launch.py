@@ -89,3 +89,21 @@ def test_it_imports_launch_and_launch_ros_only_and_no_events() -> None:
         module = line.split()[1]
         assert module.split('.')[0] in ('launch', 'launch_ros')
         assert 'events' not in module
+
+
+@pytest.mark.ros
+def test_the_installed_executable_starts_with_that_command_line(
+    launch_file: ModuleType, tmp_path: Path, start_node
+) -> None:
+    file = tmp_path / 'more.yaml'
+    file.write_text('/**: {ros__parameters: {session_name: from the file, autostart: false}}')
+    line = command_line(
+        launch_file, params_file=str(file), namespace='robot7', name='scribe', autostart='true'
+    )
+    node = start_node(command=(Path(sys.executable).with_name('recorder'),), arguments=line)
+    node.says('started')
+    assert node.stop() == 0
+    properties = node.stored.properties()
+    assert properties['c3d.ros.namespace'] == '/robot7'
+    assert properties['c3d.ros.node'] == 'scribe'
+    assert properties['c3d.sessionname'] == 'from the file'
