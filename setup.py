@@ -44,7 +44,7 @@ setup(
     ],
     extras_require={
         # Away from a robot: recording from bags, and reading sessions with their pictures.
-        'bags': ['opencv-python-headless>=4.5', 'rosbags>=0.10,<0.12'],
+        'bags': ['opencv-python-headless>=4.5', 'rosbags>=0.11.9,<0.12'],
         'reader': ['opencv-python-headless>=4.5'],
         'export': [
             'mcap>=1.1,<2',

@@ -17,16 +17,21 @@ S = 1_000_000_000
 START = 1_700_000_000 * S
 
 OUR_EVENT = 'cognitive3d_msgs/msg/Event'
+OUR_ANNOTATION = 'cognitive3d_msgs/msg/Annotation'
 _ROS1_TF = get_types_from_msg(
     'geometry_msgs/TransformStamped[] transforms', 'tf2_msgs/msg/TFMessage'
 )
 _EVENT = get_types_from_msg(
     'std_msgs/Header header\nstring name\nstring properties_json', OUR_EVENT
 )
+_NOTE = get_types_from_msg(
+    'builtin_interfaces/Time time\nstring stream_name\nstring key\nstring value', OUR_ANNOTATION
+)
 ROS1 = get_typestore(Stores.ROS1_NOETIC)
 ROS2 = get_typestore(Stores.ROS2_JAZZY)
 for _store in (ROS1, ROS2):
     _store.register(_EVENT)
+    _store.register(_NOTE)
 if 'tf2_msgs/msg/TFMessage' not in ROS1.fielddefs:
     ROS1.register(_ROS1_TF)
 
@@ -74,6 +79,10 @@ class Messages:
         header = self.header(stamp_ns)
         return self._make(OUR_EVENT, header=header, name=name, properties_json=properties_json)
 
+    def annotation(self, key: str, value: str, time_ns: int = 0):
+        time = self._make('builtin_interfaces/msg/Time', **stamp(time_ns))
+        return self._make(OUR_ANNOTATION, time=time, stream_name='', key=key, value=value)
+
     def tf(self, *links):
         """(parent, child, stamp_ns, (x, y, z), (x, y, z, w)) each."""
         transforms = []
@@ -96,6 +105,21 @@ class Messages:
                 )
             )
         return self._make('tf2_msgs/msg/TFMessage', transforms=transforms)
+
+    def scan(self, stamp_ns: int, ranges, frame: str = 'laser'):
+        return self._make(
+            'sensor_msgs/msg/LaserScan',
+            header=self.header(stamp_ns, frame),
+            angle_min=0.0,
+            angle_max=1.0,
+            angle_increment=1.0 / max(1, len(ranges) - 1),
+            time_increment=0.0,
+            scan_time=0.1,
+            range_min=0.1,
+            range_max=30.0,
+            ranges=np.array(ranges, dtype=np.float32),
+            intensities=np.array([], dtype=np.float32),
+        )
 
     def odometry(
         self, stamp_ns: int, at, turn=(0.0, 0.0, 0.0, 1.0), frame='odom', child='base_link'

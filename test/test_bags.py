@@ -8,9 +8,10 @@ import sqlite3
 
 import pytest
 import yaml
-from bag_rig import FORMS, OUR_EVENT, START, S, messages_of, write_bag
+from bag_rig import FORMS, OUR_EVENT, ROS1, START, S, messages_of, write_bag
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rosbags import rosbag1
 from rosbags.rosbag2 import StoragePlugin
 
 from cognitive3d_ros.bags import open_bag
@@ -330,6 +331,22 @@ def test_a_type_that_nobody_knows_costs_its_own_messages_only(tmp_path) -> None:
                     message.message  # noqa: B018
             else:
                 assert message.message.data[0] == str(index)
+
+
+@pytest.mark.parametrize('cut', [0, 1])
+def test_ros_1_notes_down_who_published(tmp_path, cut) -> None:
+    path = tmp_path / 'run.bag'
+    message = ROS1.serialize_ros1(messages_of('rosbag1').string('0'), 'std_msgs/msg/String')
+    with rosbag1.Writer(path) as writer:
+        for node in ('/talker', '/second'):
+            chat = writer.add_connection(
+                '/chat', 'std_msgs/msg/String', typestore=ROS1, callerid=node
+            )
+            writer.write(chat, START, message)
+    path.write_bytes(path.read_bytes()[: -1 if cut else None])
+    with open_bag(path) as bag:
+        assert bag.facts.publishers == {'/chat': '/second,/talker'}
+        assert len(list(bag.messages())) == 2
 
 
 def test_topics_of_ros_1_without_a_slash(tmp_path) -> None:

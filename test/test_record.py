@@ -11,11 +11,13 @@ from bag_rig import FORMS, START, S, evo_recording, messages_of, write_bag
 from husky import ODOMETRY, Odometry, hand_converted
 from recording_rig import REQUIRED, Lines, Rig, Stored
 
+from cognitive3d_ros import open_session
 from cognitive3d_ros.bags import open_bag
 from cognitive3d_ros.bags.door import record_bag
 from cognitive3d_ros.cli.main import main
 from cognitive3d_ros.errors import BagError, SessionError, SpoolLockedError
 from cognitive3d_ros.parameters import parse
+from cognitive3d_ros.recording.accounts import adds_up
 from cognitive3d_ros.spool import Spool
 
 NO_TURN = (0.0, 0.0, 0.0, 1.0)
@@ -128,6 +130,41 @@ def test_the_huskys_session(shared_data, tmp_path) -> None:
     Spool.open(tmp_path / 'spool').close()
 
 
+@pytest.mark.rule(39, 40)
+def test_the_huskys_topics_become_series(shared_data, tmp_path) -> None:
+    topics = ['/imu/data', ODOMETRY, '/fix']
+    bag = shared_data / 'husky_outdoor.bag'
+    result, stored = record(bag, tmp_path / 'spool', odom_tf=ODOMETRY, topics=topics)
+    assert (result.lossy, result.messages) == (False, 16_806)
+    properties = stored.properties()
+    accounts = {key: text for key, text in properties.items() if key.startswith('c3d.account.')}
+    assert len(accounts) == 3
+    assert sorted(int(text.split()[0]) for text in accounts.values()) == [989, 3952, 11_865]
+    assert all(adds_up(text) for text in accounts.values())
+    assert 'sensor_msgs/msg/Imu' in properties.values()
+    # Against the recording: what was measured is what was stored, to five decimals, at its receive time.
+    with open_bag(bag) as opened:
+        measured = [
+            (message.receive_ns / S, message.message.angular_velocity.z)
+            for message in opened.messages({'/imu/data'})
+        ]
+    times, values = np.array(measured).T
+    series = np.array(stored.series('imu.data.angular_velocity_z'))
+    assert len(series) > 1000
+    nearest = np.abs(times[:, None] - series[:, 0]).argmin(axis=0)
+    np.testing.assert_allclose(series[:, 0], times[nearest], rtol=0, atol=0.51e-5)
+    np.testing.assert_allclose(series[:, 1], values[nearest], rtol=0, atol=0.51e-5)
+
+
+def test_what_the_parameters_name_and_the_recording_lacks_is_said(tmp_path) -> None:
+    log = Lines()
+    bag = write_bag(tmp_path, 'mcap', [*driving(MAKE, 1), ('/chat', START + S, MAKE.string('x'))])
+    record(bag, tmp_path / 'spool', log=log, topics=['/chat', '/imu'])
+    unknown, missing = log.of('warning')
+    assert unknown.startswith('topic.chat (/chat): std_msgs/msg/String is published, and what to ')
+    assert missing == 'topic.imu: /imu is not in run'
+
+
 # Every form
 
 
@@ -140,6 +177,7 @@ def test_every_form_becomes_the_same_session(tmp_path, form) -> None:
         driving(make, 3),
         [('/cognitive3d/events', START + S, make.event('picked', '{"mass": 2.5}', START + S))],
         [('/a/b/events_json', START + 2 * S, make.string('{"name": "dropped"}'))],
+        [('/robot/annotations', START + S, make.annotation('comment', 'a bump', START + S // 2))],
         [('/chat', START + S, make.string('of no interest'))],
     )
     bag = write_bag(tmp_path, form, content)
@@ -150,10 +188,48 @@ def test_every_form_becomes_the_same_session(tmp_path, form) -> None:
     assert xs(stored) == [(n / 10, n / 10 + 0.25) for n in range(1, 31)]
     assert {pose['p'][2] for pose in stored.poses()} == {0.5}
     picked, dropped = stored.event('picked'), stored.event('dropped')
+    bump = stored.event('c3d.annotation')
+    assert (bump['time'], bump['properties']['value']) == (START / S + 0.5, 'a bump')
     assert picked['time'] == START / S + 1
     assert picked['point'] == [1, 0, 0]  # the robot's, not the camera's
     assert picked['properties'] == {'mass': 2.5}
     assert dropped['point'] == [2, 0, 0]
+
+
+@pytest.mark.parametrize('form', ['rosbag1', 'sqlite3', 'mcap'])
+def test_a_lidar_in_a_recording(tmp_path, form) -> None:
+    make = messages_of(form)
+    static = make.tf(('base_link', 'laser', 0, (0.5, 0.0, 0.25), NO_TURN))
+    scans = [
+        ('/scan', START + n * S // 20 + S // 100, make.scan(START + n * S // 20, [1.0, n, 3.0]))
+        for n in range(200)
+    ]
+    content = in_order([('/tf_static', START, static)], driving(make, 10), scans)
+    spool = tmp_path / 'spool'
+    params = {'lidars': ['top'], 'lidar.top.topic': 'scan', 'lidar.top.rate_hz': 0.0}
+    result, _ = record(write_bag(tmp_path, form, content), spool, **params)
+    assert not result.lossy
+    recorded = list(open_session(spool).lidar('top'))
+    assert [record.seq for record in recorded] == list(range(len(recorded)))
+    # Without a reference frame there is none, and before the first transform there was no frame.
+    assert len(recorded) >= 198
+    for each in recorded:
+        x = each.time - START / S
+        assert list(each.pose) == pytest.approx([x + 0.5, 0, 0.25, 0, 0, 0, 1], abs=1e-4)
+        assert each.ranges[1] == pytest.approx(20 * x, abs=1e-3)
+
+
+def test_a_session_that_never_ended_is_closed_first(tmp_path) -> None:
+    rig = Rig(tmp_path / 'spool')
+    unended = rig.recorder.start_session()
+    rig.close()
+    _, stored = record(write_bag(tmp_path, 'mcap', driving(MAKE, 1)), tmp_path / 'spool')
+    end = stored.event('c3d.sessionEnd', unended)
+    assert end['properties']['Reason'] == 'abnormalEnd'
+    assert (
+        stored.event('c3d.sessionEnd', f'{START // S}_rover-07')['properties']['Reason']
+        == 'shutdown'
+    )
 
 
 # Time

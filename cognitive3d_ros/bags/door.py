@@ -227,8 +227,12 @@ class _Door:
     def _hand_over(self, message: BagMessage) -> None:
         """Give a message to all that take those of its topic."""
         self._messages += 1
-        for handler in self._routes[message.topic]:
-            handler(message)
+        takers = self._routes[message.topic]
+        faults = [fault for taker in takers if (fault := _fault(taker, message)) is not None]
+        if faults:
+            self._unreadable[message.topic] += 1
+            if self._unreadable[message.topic] == 1:
+                self._log.warning(str(faults[0]))
 
     def _start_session(self) -> None:
         """Start the session as soon as the clock allows: at the first message, or the first ROS time."""
@@ -318,6 +322,15 @@ class _Door:
             unreadable=dict(self._unreadable),
             problems=(*self._bag.problems, *self._problems, *advice),
         )
+
+
+def _fault(handler: Handler, message: BagMessage) -> FormatError | None:
+    """Give a message to a handler; return why it could not be read, or None."""
+    try:
+        handler(message)
+    except FormatError as error:
+        return error
+    return None
 
 
 def _host(bag: Bag) -> Host:
