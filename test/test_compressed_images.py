@@ -3,6 +3,7 @@
 import os
 import random
 import struct
+from pathlib import Path
 from types import SimpleNamespace
 
 import cv2
@@ -242,6 +243,10 @@ def jpeg(**changes):
         (jpeg(_5=b'\0\0'), 'jpeg', '48x0: there are no pixels'),
         (FILES['PNG'][:-12], 'png', 'a PNG that is cut off'),
         (FILES['PNG'][:20], 'png', 'a PNG that is cut off'),
+        # A chunk of 4 GB, for which OpenCV would make room.
+        (FILES['PNG'][:33] + b'\xff' * 4 + FILES['PNG'][37:], 'png', 'a PNG that is cut off'),
+        (FILES['PNG'][:-12] + b'\0\0\0\1IEND', 'png', 'a PNG that is cut off'),
+        (FILES['PNG'][:-12] + b'\0\0\0\1IEND' + bytes(4), 'png', 'of which a part is missing'),
         (FILES['PNG'][:60] + bytes(10) + FILES['PNG'][70:], 'png', 'cannot decode'),
         (FILES['WEBP'][:-4], 'webp', 'a WebP that is cut off'),
         (FILES['WEBP'][:23] + bytes(3) + FILES['WEBP'][26:], 'webp', 'cannot decode'),
@@ -296,11 +301,18 @@ def test_rvl_that_claims_to_be_large():
 MANY = int(os.environ.get('C3D_FUZZ', '1500'))
 
 
+def memory_mib(what):
+    """Return a line of what the kernel says of this process: VmRSS or VmHWM, its peak."""
+    status = Path('/proc/self/status').read_text()
+    return int(status.partition(f'{what}:')[2].split()[0]) // 1024
+
+
 def test_damaged_files_raise_nothing(capfd):
     """Files with bytes changed, cut out and put in; C3D_FUZZ says how many."""
     rng = random.Random(4)
     files = [*FILES.values(), header() + FILES['PNG_DEPTH'], header(1.0, 2.0) + rvl(DEPTHS)]
     outcomes = {Picture: 0, Dropped: 0}
+    before_mib = memory_mib('VmRSS')
     for _ in range(MANY):
         data = bytearray(rng.choice(files))
         for _ in range(rng.choice([1, 1, 2, 5])):
@@ -320,3 +332,6 @@ def test_damaged_files_raise_nothing(capfd):
         outcomes[type(convert(bytes(data), name, options))] += 1
     capfd.readouterr()  # what the decoders themselves say of it
     assert min(outcomes.values()) > MANY // 20
+    assert memory_mib('VmRSS') < before_mib + 50
+    # The largest picture that is decoded takes a quarter of this.
+    assert memory_mib('VmHWM') < before_mib + 1000

@@ -129,8 +129,15 @@ def _jpeg_header(data: bytes) -> _JpegHeader:
 
 
 def _png_size(data: bytes) -> tuple[int, int]:
-    if len(data) < 33 or data[12:16] != b'IHDR' or data.rfind(b'IEND') < 0:
-        raise refuse(f'a PNG that is cut off, of {len(data)} bytes')
+    """Return the size of a PNG whose chunks are all there: OpenCV makes room for whatever length one claims."""
+    at, kind = len(_PNG), b''
+    while kind != b'IEND':
+        if len(data) < at + 12:
+            raise refuse(f'a PNG that is cut off, of {len(data)} bytes')
+        length, kind = struct.unpack_from('>I4s', data, at)
+        at += 12 + length
+    if len(data) < at or data[12:16] != b'IHDR':
+        raise refuse(f'a PNG of which a part is missing, of {len(data)} bytes')
     width, height = struct.unpack_from('>II', data, 16)
     return width, height
 
