@@ -100,7 +100,8 @@ def test_sim_time_on_wire_spaces_records_by_simulated_time(start_node, peer):
     offsets = [record['time'] - record['p'][0] for record in poses]
     assert max(offsets) - min(offsets) <= 2e-5 + 1e-9
     health = [time_s - start_s for time_s, _ in stored.series('c3d.pose_failures')]
-    assert 5 <= health[0] < 10 <= health[1] < 15
+    assert health[0] >= 5
+    assert all(b - a < 10 for a, b in pairwise(health))  # every 5; by the wall clock it were 25
     length_s = stored.event('c3d.sessionEnd')['properties']['sessionlength']
     assert 12 < length_s < 60
 
