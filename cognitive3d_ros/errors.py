@@ -11,7 +11,8 @@
     │   └── SpoolLockedError  another process owns it
     ├── BagError              a recording cannot be read
     ├── GatewayError          the gateway cannot be started
-    └── ReadError             a stored session cannot be found or opened
+    ├── ReadError             a stored session cannot be found or opened
+    └── ExportError           a session cannot be written in the form, or to the place, asked for
 
 Each message says what was wrong, with the values, and what to do about it.
 """
@@ -66,3 +67,7 @@ class GatewayError(Cognitive3dError):
 
 class ReadError(Cognitive3dError):
     """A stored session cannot be found or opened."""
+
+
+class ExportError(Cognitive3dError):
+    """A session cannot be written in the form, or to the place, asked for."""

@@ -3,9 +3,19 @@
 import json
 from pathlib import Path
 
+import numpy as np
+
+from cognitive3d_ros.wire import capnp_codec, clouds
 from cognitive3d_ros.wire.framing import PartHeader, frame, part_name
 from cognitive3d_ros.wire.identity import SessionIdentity
+from cognitive3d_ros.wire.records import (
+    CameraFrameRecord,
+    LaserScanData,
+    LidarScanRecord,
+    Pose,
+)
 
+ORIGIN = Pose()
 SECOND = 1767225600  # 2026-01-01 00:00:00 UTC
 SESSION = f'{SECOND}_rover-07'
 SCENE = '0f3c9c1e-6f0e-4b57-9d0a-2f1a0c9b7e11'
@@ -55,6 +65,64 @@ def write(folder, stream, number, klass, content, session=SESSION, segment=0, **
     path = folder / part_name(stream, number, klass)
     path.write_bytes(b''.join(frame(header, content)))
     return path
+
+
+def write_sensors(folder, stream, number, records, session=SESSION):
+    """Write a part of camera frames or lidar scans."""
+    encode = capnp_codec.encode_camera if stream == 'camera' else capnp_codec.encode_lidar
+    return write(
+        folder, stream, number, stream, encode(identity(session), number, records), session
+    )
+
+
+def frame_record(seconds, seq, camera='front', **fields):
+    return CameraFrameRecord(
+        **{
+            'camera_id': camera,
+            'time_ms': round(at(seconds) * 1000),
+            'seq': seq,
+            'frame_id': f'{camera}_optical_frame',
+            'pose': Pose(1.0, 0.0, 2.0),
+            'format': 'jpeg',
+            'width': 64,
+            'height': 48,
+            'data': f'{camera} {seq}'.encode(),
+            'hfov_degrees': 60.0,
+            'vfov_degrees': 45.0,
+            **fields,
+        }
+    )
+
+
+def scan_record(seconds, seq, ranges, lidar='base', intensities=(), pose=ORIGIN, **fields):
+    content = {
+        'angle_min': -0.5,
+        'angle_max': 0.5,
+        'angle_increment': 0.25,
+        'time_increment': 0.0,
+        'scan_time': 0.1,
+        'range_min': 0.5,
+        'range_max': 30.0,
+        'ranges': np.array(ranges, np.float32),
+        'intensities': np.array(intensities, np.float32),
+        **fields,
+    }
+    time_ms = round(at(seconds) * 1000)
+    return LidarScanRecord(lidar, time_ms, seq, 'laser', pose, LaserScanData(**content))
+
+
+def cloud_record(seconds, seq, points_mm, lidar='top', pose=ORIGIN, zstd_level=3):
+    """A cloud of points in whole millimetres, in scene axes."""
+    content = clouds.write(
+        list(np.array(points_mm, '<i2').reshape(-1, 3).T),
+        position='int16_mm',
+        color='none',
+        intensity='none',
+        voxel_leaf_mm=0,
+        zstd_level=zstd_level,
+    )
+    time_ms = round(at(seconds) * 1000)
+    return LidarScanRecord(lidar, time_ms, seq, 'lidar', pose, content)
 
 
 def at(seconds):

@@ -1,7 +1,24 @@
 """Verification: a whole session passes, and each way in which one can be broken is named."""
 
+import dataclasses
+
 import pytest
-from stored import SECOND, SESSION, annotation, at, body, event, pose, whole, write
+import zstandard
+from stored import (
+    SECOND,
+    SESSION,
+    annotation,
+    at,
+    body,
+    cloud_record,
+    event,
+    frame_record,
+    pose,
+    scan_record,
+    whole,
+    write,
+    write_sensors,
+)
 
 from cognitive3d_ros import open_session
 from cognitive3d_ros.session.verify import Kind, verify
@@ -151,6 +168,7 @@ def test_records_outside_the_session_and_against_time_are_named(folder):
         'poses: time goes back 2 times',
         'series battery: time goes back 2 times',
         'snapshots of body: time goes back once',
+        'poses: 18 missing in 2 gaps',
     }
 
 
@@ -179,3 +197,93 @@ def test_a_folder_of_nothing_readable_is_told_and_does_not_raise(tmp_path):
     (tmp_path / SESSION).mkdir()
     (tmp_path / SESSION / 'gaze.000001.pose.c3d').write_bytes(b'')
     assert kinds(tmp_path / SESSION) == {Kind.UNREADABLE, Kind.NO_START, Kind.NO_END}
+
+
+def test_gaps_in_the_pose_timeline(folder):
+    (folder / 'gaze.000002.pose.c3d').unlink()
+    (folder / 'gaze.000004.pose.c3d').unlink()
+    poses = [pose(n / 10) for n in (*range(20), *range(23, 60), *range(80, 101))]
+    write(folder, 'gaze', 2, 'pose', poses)
+    write(folder, 'gaze', 4, 'pose', [])
+    text = f'poses: 23 missing in 2 gaps, the longest 2.10 s from {at(5.9):.5f}'
+    assert findings(folder) == [(Kind.GAP, f'{text}; the recorder counted 0 without a pose')]
+    write(
+        folder,
+        'sensors',
+        2,
+        'series',
+        [{'name': 'c3d.pose_failures', 'data': [[at(9.95), 23]]}],
+    )
+    assert findings(folder) == [
+        (Kind.NOTE, f'{text}: tf had no pose then, as the recorder counted')
+    ]
+
+
+def test_steps_of_the_clock_are_named(folder):
+    (folder / 'events.000002.events.c3d').unlink()
+    step = event('c3d.clock_step', 5, step_s=3.25, offset_s=3.25)
+    write(folder, 'events', 2, 'events', [step, END])
+    assert findings(folder) == [
+        (Kind.CLOCK, f'the clock of the robot went back by 3.25 s at {at(5):.5f}')
+    ]
+
+
+def sensors_of(folder, **counts):
+    """Say that there are a camera and a lidar, and what the recorder counted of them."""
+    properties = {'c3d.ros.cameras': 'front', 'c3d.ros.lidars': 'base'}
+    write(folder, 'gaze', 5, 'properties', body('gaze', 5, [], properties=properties))
+    series = [
+        {'name': f'c3d.{name.replace("__", ".")}', 'data': [[at(9.9), count]]}
+        for name, count in counts.items()
+    ]
+    write(folder, 'sensors', 2, 'series', series)
+
+
+FATES = {'decimated': 1, 'dropped': 0, 'decode_failures': 0, 'pose_failures': 0}
+
+
+def counts(stored, received):
+    rest = {f'camera__front__{fate}': count for fate, count in FATES.items()}
+    return {'camera__front__frames': stored, 'camera__front__received': received, **rest}
+
+
+@pytest.mark.rule(72, 77, 78)
+def test_frames_that_are_missing_and_sums_that_do_not_close(folder):
+    write_sensors(folder, 'camera', 1, [frame_record(1, 0), frame_record(2, 1)])
+    write_sensors(folder, 'lidar', 1, [scan_record(1, 0, [1])])
+    sensors_of(folder, **counts(2, 3))
+    assert findings(folder) == []
+    (folder / 'sensors.000002.series.c3d').unlink()
+    sensors_of(folder, **counts(3, 5))
+    assert findings(folder) == [
+        (Kind.SUM, 'camera front: 2 here, the recorder counted 3 in c3d.camera.front.frames'),
+        (Kind.SUM, 'camera front: 5 received, and 4 accounted for'),
+    ]
+    write_sensors(folder, 'camera', 3, [frame_record(3, 5), frame_record(3, 4)])
+    write_sensors(folder, 'lidar', 2, [scan_record(1, 2, [1]), scan_record(1, 2, [1])])
+    assert findings(folder) == [
+        (Kind.MISSING, 'camera: part 2, the last is 3'),
+        (Kind.MISSING, 'camera front: records 2–3 by their seq'),
+        (Kind.ORDER, 'camera front: seq does not ascend'),
+        (Kind.SUM, 'camera front: 4 here, the recorder counted 3 in c3d.camera.front.frames'),
+        (Kind.SUM, 'camera front: 5 received, and 4 accounted for'),
+        (Kind.MISSING, 'lidar base: record 1 by their seq'),
+        (Kind.ORDER, 'lidar base: seq does not ascend'),
+    ]
+
+
+def test_in_a_spool_frames_at_the_front_may_have_been_delivered(folder):
+    (folder.parent.parent / 'last_second').write_text('1')
+    write_sensors(folder, 'camera', 2, [frame_record(3, 7), frame_record(4, 8)])
+    sensors_of(folder, **counts(9, 10))
+    assert findings(folder) == [(Kind.NOTE, 'camera: part 1 not here: delivered, or evicted')]
+
+
+def test_points_that_cannot_be_read_are_found(folder):
+    record = cloud_record(1, 0, [(1, 2, 3)])
+    frame = zstandard.ZstdCompressor(write_content_size=False).compress(b'1234')
+    broken = dataclasses.replace(record, scan=dataclasses.replace(record.scan, data=frame))
+    write_sensors(folder, 'lidar', 1, [broken])
+    ((kind, text),) = findings(folder)
+    assert kind is Kind.UNREADABLE
+    assert text.startswith('lidar.000001.lidar.c3d: ')

@@ -3,35 +3,70 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from configparser import ConfigParser
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from cognitive3d_ros.conventions import Convention
 from cognitive3d_ros.errors import FormatError, ReadError
 from cognitive3d_ros.session import streams
+from cognitive3d_ros.session.comments import parse_blocks
 from cognitive3d_ros.session.files import Listing, OpenPart, PartFile, SessionFiles, find_sessions
 from cognitive3d_ros.session.markers import Markers, Region, read_markers
+from cognitive3d_ros.session.motion import Motion
+from cognitive3d_ros.session.motion import pairs as motion_pairs
 from cognitive3d_ros.session.records import (
     Annotation,
+    CameraFrame,
     DynamicSnapshot,
     Event,
+    HealthSample,
+    LaserScan,
+    LidarRecord,
+    PointCloud,
     PoseSample,
     PropertyValue,
     Record,
+    SensorRecord,
+    SeriesSample,
+    axes_of,
+)
+from cognitive3d_ros.session.sensors import (
+    CAMERA,
+    LIDAR,
+    Sensor,
+    SensorStream,
+    WireRecord,
+    read_records,
 )
 from cognitive3d_ros.session.streams import Dynamics, Poses, Series
-from cognitive3d_ros.session.timeline import Run, Timeline, pose_at
+from cognitive3d_ros.session.timeline import Run, Timeline
+from cognitive3d_ros.session.track import Track
 from cognitive3d_ros.wire.framing import Part, PartHeader, PartName
 from cognitive3d_ros.wire.identity import SessionIdentity
 from cognitive3d_ros.wire.schema import JsonBody, read_body
 
 SESSION_START, SESSION_END = 'c3d.sessionStart', 'c3d.sessionEnd'
 _NS = 1_000_000_000
+_HOLDS: Mapping[str, tuple[type[Record], ...]] = {
+    'events': (Event, Annotation),
+    'poses': (PoseSample,),
+    'dynamics': (DynamicSnapshot,),
+    'series': (SeriesSample, HealthSample),
+    CAMERA: (CameraFrame,),
+    LIDAR: (LaserScan, PointCloud),
+}
+"""The kinds of record that each stream holds, in the order in which those of one time come."""
+if TYPE_CHECKING:
+    from cognitive3d_ros.session.editing import EditedSession
+
 R = TypeVar('R', bound=Record)
+T = TypeVar('T')
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +92,7 @@ class Session(Sequence[Record]):
     def __init__(self, files: SessionFiles) -> None:
         self.files = files
         self.faults: list[Fault] = []
+        self._timelines: dict[tuple[str, ...], Timeline] = {}
 
     def __repr__(self) -> str:
         return f'<Session {self.id} in {self.files.folder}>'
@@ -76,12 +112,12 @@ class Session(Sequence[Record]):
     @property
     def scene_id(self) -> str:
         """The scene it was recorded in; empty if no part of it can be read."""
-        return '' if self._identity is None else self._identity.scene_id
+        return '' if self.identity is None else self.identity.scene_id
 
     @property
     def scene_version(self) -> int:
         """The version number of the scene; 0 if no part of it can be read."""
-        return 0 if self._identity is None else self._identity.scene_version
+        return 0 if self.identity is None else self.identity.scene_version
 
     @property
     def parts(self) -> tuple[PartName, ...]:
@@ -109,9 +145,18 @@ class Session(Sequence[Record]):
         return str(self.properties.get('c3d.ros.pose_convention', ''))
 
     @property
+    def axes(self) -> Convention:
+        """The pose convention, for going back to ROS axes. Raises ReadError if the session does not say."""
+        return axes_of(self.convention)
+
+    @property
     def comment(self) -> str:
         """The session's comment, ``c3d.ros.comment``."""
         return str(self.properties.get('c3d.ros.comment', ''))
+
+    def comment_config(self) -> ConfigParser:
+        """Return the ini blocks of the comment; lines that belong to none are passed over."""
+        return parse_blocks(self.comment)
 
     @property
     def start(self) -> float:
@@ -119,9 +164,7 @@ class Session(Sequence[Record]):
         first = next((event for event in self.events if event.name == SESSION_START), None)
         if first is not None:
             return first.time
-        return (
-            self._identity.start_ns / _NS if self._identity else float(self.id.partition('_')[0])
-        )
+        return self.identity.start_ns / _NS if self.identity else float(self.id.partition('_')[0])
 
     @property
     def end(self) -> float:
@@ -187,9 +230,42 @@ class Session(Sequence[Record]):
         """Return the marked regions, by the time they were opened."""
         return self.markers.regions
 
+    @property
+    def cameras(self) -> tuple[str, ...]:
+        """The names of its cameras, also of those that gave no frame."""
+        return self._sensor_names(CAMERA)
+
+    @property
+    def lidars(self) -> tuple[str, ...]:
+        """The names of its lidars, also of those that gave no scan."""
+        return self._sensor_names(LIDAR)
+
+    def camera(self, name: str) -> Sensor[CameraFrame]:
+        """Return the frames of a camera, in the order in which they arrived.
+
+        Raises ReadError if the session has no such camera.
+        """
+        return self._sensor(CAMERA, name)
+
+    def lidar(self, name: str) -> Sensor[LidarRecord]:
+        """Return the scans or clouds of a lidar, in the order in which they arrived.
+
+        Raises ReadError if the session has no such lidar.
+        """
+        return self._sensor(LIDAR, name)
+
+    @cached_property
+    def track(self) -> Track:
+        """The pose timeline in time order, for poses between its samples."""
+        return Track(self.poses)
+
     def pose_at(self, time: float) -> PoseSample | None:
         """Return the pose at a time, interpolated; None before the first sample and after the last."""
-        return pose_at(self.poses, time)
+        known, p, r, _ = self.track.at([time])
+        if not known[0]:
+            return None
+        (x, y, z), (qx, qy, qz, qw) = p[0].tolist(), r[0].tolist()
+        return PoseSample(time, (x, y, z), (qx, qy, qz, qw))
 
     def load(self, file: PartFile) -> Part:
         """Read one of its parts whole.
@@ -206,38 +282,65 @@ class Session(Sequence[Record]):
     # All records in time order
 
     def __len__(self) -> int:
-        return len(self._timeline)
+        return len(self.timeline())
 
     def __getitem__(self, index: Any) -> Any:
-        return self._timeline[index]
+        return self.timeline()[index]
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self.timeline())
 
     def kind(self, index: int) -> type[Record]:
         """Return the kind of the record at an index, without reading it."""
-        return self._timeline.kind(index)
+        return self.timeline().kind(index)
 
     def find(
         self, kind: type[R], start: float = -float('inf'), end: float = float('inf')
     ) -> list[R]:
         """Return the records of a kind, subtypes too, with start <= time < end."""
-        found: Any = self._timeline.find(kind, start, end)
+        found: Any = self.timeline(kind).find(kind, start, end)
         return found  # type: ignore[no-any-return]
 
     def nearest(self, kind: type[R], time: float) -> R | None:
         """Return the record of a kind, subtypes too, that is nearest in time."""
-        found: Any = self._timeline.nearest(kind, time)
+        found: Any = self.timeline(kind).nearest(kind, time)
         return found  # type: ignore[no-any-return]
 
-    @cached_property
-    def _timeline(self) -> Timeline:
-        events, poses, dynamics = self.events, self.poses, self.dynamics
-        event_times = np.array([event.time for event in events], dtype=np.float64)
-        runs = [
-            Run([type(event) for event in events], event_times, events.__getitem__),
-            Run([PoseSample], poses.time, poses.__getitem__),
-            Run([DynamicSnapshot], dynamics.time, dynamics.__getitem__),
-        ]
-        runs += [Run([each.kind], each.time, each.sample) for each in self.series.values()]
-        return Timeline(runs)
+    def pairs(self, *, bare: bool = False) -> Iterator[tuple[Motion | None, SensorRecord]]:
+        """Give each sensor record with the robot's motion since the one before it, in REP-103 axes.
+
+        Records without a motion (the first, and where no pose is known) are left out, unless ``bare``.
+        """
+        return motion_pairs(self, bare=bare)
+
+    def edit(self) -> EditedSession:
+        """Return a copy whose records can be taken out and put in, and which can be saved."""
+        from cognitive3d_ros.session.editing import EditedSession
+
+        return EditedSession(self)
+
+    def timeline(self, kind: type[Record] = Record) -> Timeline:
+        """Return all records of the streams that may hold records of a kind; the others are not read."""
+        names = tuple(
+            name for name, kinds in _HOLDS.items() if any(issubclass(each, kind) for each in kinds)
+        )
+        if names not in self._timelines:
+            self._timelines[names] = Timeline([run for name in names for run in self._runs(name)])
+        return self._timelines[names]
+
+    def _runs(self, name: str) -> list[Run]:
+        if name == 'events':
+            events = self.events
+            times = np.array([event.time for event in events], dtype=np.float64)
+            return [Run([type(event) for event in events], times, events.__getitem__)]
+        if name == 'poses':
+            return [Run([PoseSample], self.poses.time, self.poses.__getitem__)]
+        if name == 'dynamics':
+            return [Run([DynamicSnapshot], self.dynamics.time, self.dynamics.__getitem__)]
+        if name == 'series':
+            return [Run([each.kind], each.time, each.sample) for each in self.series.values()]
+        stream = self._camera_stream if name == CAMERA else self._lidar_stream
+        return [Run(stream.kinds, stream.time, stream.record)]
 
     # Inside
 
@@ -246,11 +349,37 @@ class Session(Sequence[Record]):
         return next((event for event in reversed(self.events) if event.name == SESSION_END), None)
 
     @cached_property
-    def _identity(self) -> SessionIdentity | None:
-        """What the first part that can be read says of the session, or its journal."""
+    def identity(self) -> SessionIdentity | None:
+        """What the first part that can be read says of the session, or its journal; None if none does."""
         headers = (_header_of(part) for part in self.listing.parts)
         said = next((header.identity for header in headers if header is not None), None)
         return said or self.listing.identity
+
+    @cached_property
+    def _camera_stream(self) -> SensorStream:
+        return self._sensor_stream(CAMERA)
+
+    @cached_property
+    def _lidar_stream(self) -> SensorStream:
+        return self._sensor_stream(LIDAR)
+
+    def _sensor_stream(self, stream: str) -> SensorStream:
+        parts = [part for part in self.listing.parts if part.stream == stream]
+        return SensorStream(parts, self._read_records, self.convention, self._report)
+
+    def _sensor_names(self, stream: str) -> tuple[str, ...]:
+        listed = str(self.properties.get(f'c3d.ros.{stream}s', ''))
+        if listed:
+            return tuple(listed.split(','))
+        return (self._camera_stream if stream == CAMERA else self._lidar_stream).names
+
+    def _sensor(self, stream: str, name: str) -> Sensor[Any]:
+        found = self._camera_stream if stream == CAMERA else self._lidar_stream
+        names = dict.fromkeys((*self._sensor_names(stream), *found.names))
+        if name not in names:
+            has = f'it has {", ".join(names)}' if names else 'it has none'
+            raise ReadError(f'session {self.id} has no {stream} {name!r}; {has}')
+        return found.sensor(name)
 
     @property
     def _latest(self) -> float:
@@ -269,19 +398,34 @@ class Session(Sequence[Record]):
 
     def _body(self, source: PartFile | OpenPart) -> JsonBody | None:
         """Return a checked body, or report why there is none."""
-        try:
+
+        def read() -> JsonBody:
             raw = source.body if isinstance(source, OpenPart) else self.load(source).body
             body = read_body(source.stream, raw)
             if body.session_id != self.id:
                 raise FormatError(f'its body is one of session {body.session_id}')
             return body
+
+        return self._attempt(source.label, read)
+
+    def _read_records(self, file: PartFile) -> Sequence[WireRecord] | None:
+        """Return the records of a camera or lidar part, or report why there are none."""
+        return self._attempt(
+            file.label,
+            lambda: read_records(file.stream, self.id, file.name.number, self.load(file).body),
+        )
+
+    def _attempt(self, label: str, read: Callable[[], T]) -> T | None:
+        """Read something, or report why it cannot be read."""
+        try:
+            return read()
         except FileNotFoundError:
             reason = 'gone since the folder was listed: delivered, or removed'
         except OSError as error:
             reason = f'cannot be read: {error.strerror}'
         except FormatError as error:
             reason = str(error)
-        self._report(f'{source.label}: {reason}')
+        self._report(f'{label}: {reason}')
         return None
 
     def _report(self, text: str) -> None:

@@ -60,7 +60,7 @@ class Named(Mapping[str, T], Generic[T]):
         return f'{type(self).__name__}({dict(self._values)!r})'
 
 
-class _Column(Sequence[T], Generic[T]):
+class Column(Sequence[T], Generic[T]):
     """A sequence whose items are made of columns when they are asked for."""
 
     time: Floats
@@ -85,7 +85,7 @@ class _Column(Sequence[T], Generic[T]):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Poses(_Column[PoseSample]):
+class Poses(Column[PoseSample]):
     """The pose timeline: a sequence of :class:`PoseSample`, and its columns as arrays."""
 
     time: Floats
@@ -105,7 +105,7 @@ class Poses(_Column[PoseSample]):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Series(_Column[tuple[float, float]]):
+class Series(Column[tuple[float, float]]):
     """A sensor series: a sequence of ``(time, value)``, and its columns as arrays."""
 
     name: str
@@ -138,7 +138,7 @@ class DynamicObject:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Dynamics(_Column[DynamicSnapshot]):
+class Dynamics(Column[DynamicSnapshot]):
     """Snapshots of Dynamic Objects: a sequence of :class:`DynamicSnapshot`, and its columns as arrays."""
 
     time: Floats

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cognitive3d_ros.session.records import PoseSample, Quaternion, Record
-from cognitive3d_ros.session.streams import Floats, Poses
+from cognitive3d_ros.errors import ReadError
+from cognitive3d_ros.session.records import Record
+from cognitive3d_ros.session.streams import Floats
+
+R = TypeVar('R')
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,18 +28,22 @@ class Run:
 
 
 class Timeline(Sequence[Record]):
-    """Records of several runs by time; those of one time by run, then by arrival."""
+    """Records of several runs by time; those of one time by run, then by arrival.
+
+    A record that cannot be read any more raises ReadError by its index, and is passed over elsewhere.
+    """
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self._runs = runs
         self._kinds: list[type[Record]] = []
         codes: list[NDArray[np.int16]] = [np.empty(0, np.int16)]
         for run in runs:
-            each = [self._code(kind) for kind in run.kinds]
+            each = [self._code(kind) for kind in run.kinds]  # as many as records, or one
             codes.append(np.array(np.broadcast_to(np.array(each, np.int16), len(run.time))))
         times = np.concatenate([np.empty(0), *(run.time for run in runs)])
         order = np.argsort(times, kind='stable')
-        self._time = times[order]
+        self.time: Floats = times[order]
+        """(N,), the times of all records, ascending."""
         self._codes = np.concatenate(codes)[order]
         lengths = [len(run.time) for run in runs]
         self._run = np.repeat(np.arange(len(runs), dtype=np.int32), lengths)[order]
@@ -43,12 +51,15 @@ class Timeline(Sequence[Record]):
         self._at = order - np.repeat(starts, lengths)[order]
 
     def __len__(self) -> int:
-        return len(self._time)
+        return len(self.time)
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return [self._record(i) for i in range(*index.indices(len(self)))]
+            return list(self.readable(range(*index.indices(len(self)))))
         return self._record(range(len(self))[index])
+
+    def __iter__(self) -> Iterator[Record]:
+        return self.readable(range(len(self)))
 
     def kind(self, index: int) -> type[Record]:
         """Return the kind of a record without making it."""
@@ -56,19 +67,23 @@ class Timeline(Sequence[Record]):
 
     def find(self, kind: type[Record], start: float, end: float) -> list[Record]:
         """Return the records of a kind, subtypes too, with start <= time < end."""
-        low, high = np.searchsorted(self._time, [start, end])
-        return [self._record(low + i) for i in np.flatnonzero(self._of(kind)[low:high])]
+        low, high = np.searchsorted(self.time, [start, end])
+        return list(self.readable(low + np.flatnonzero(self._of(kind, low, high))))
 
     def nearest(self, kind: type[Record], time: float) -> Record | None:
         """Return the record of a kind that is nearest in time, the earlier of two; None without any."""
-        indices = np.flatnonzero(self._of(kind))
+        indices = np.flatnonzero(self._of(kind, 0, len(self)))
         if len(indices) == 0:
             return None
-        return self._record(int(indices[np.argmin(np.abs(self._time[indices] - time))]))
+        return self._record(int(indices[np.argmin(np.abs(self.time[indices] - time))]))
 
-    def _of(self, kind: type[Record]) -> NDArray[np.bool_]:
-        wanted = [code for code, known in enumerate(self._kinds) if issubclass(known, kind)]
-        return np.isin(self._codes, wanted)
+    def readable(self, indices: Iterable[int]) -> Iterator[Record]:
+        """Give the records at indices; those that cannot be read any more are passed over."""
+        return readable(self._record, indices)
+
+    def _of(self, kind: type[Record], low: int, high: int) -> NDArray[np.bool_]:
+        wanted = np.array([issubclass(known, kind) for known in self._kinds], dtype=np.bool_)
+        return wanted[self._codes[low:high]]
 
     def _code(self, kind: type[Record]) -> int:
         if kind not in self._kinds:
@@ -79,30 +94,8 @@ class Timeline(Sequence[Record]):
         return self._runs[int(self._run[index])].record(int(self._at[index]))
 
 
-def pose_at(poses: Poses, time: float) -> PoseSample | None:
-    """Return the pose at a time: position linear, rotation by slerp; None outside the timeline."""
-    order = np.argsort(poses.time, kind='stable')
-    times = poses.time[order]
-    if len(times) == 0 or not times[0] <= time <= times[-1]:
-        return None
-    later = min(int(np.searchsorted(times, time, side='right')), len(times) - 1)
-    before, after = int(order[max(later - 1, 0)]), int(order[later])
-    span = float(poses.time[after] - poses.time[before])
-    share = 0.0 if span == 0 else min(1.0, float(time - poses.time[before]) / span)
-    p = (1 - share) * poses.p[before] + share * poses.p[after]
-    r = _slerp(poses.r[before], poses.r[after], share)
-    return PoseSample(time, (float(p[0]), float(p[1]), float(p[2])), r)
-
-
-def _slerp(a: Floats, b: Floats, share: float) -> Quaternion:
-    """Turn from one rotation towards another by the shorter way."""
-    cosine = float(np.dot(a, b))
-    if cosine < 0:
-        b, cosine = -b, -cosine
-    angle = float(np.arccos(min(1.0, cosine)))
-    if angle < 1e-6:
-        mixed = (1 - share) * a + share * b
-    else:
-        mixed = (np.sin((1 - share) * angle) * a + np.sin(share * angle) * b) / np.sin(angle)
-    x, y, z, w = (mixed / np.linalg.norm(mixed)).tolist()
-    return (x, y, z, w)
+def readable(read: Callable[[int], R], indices: Iterable[int]) -> Iterator[R]:
+    """Give the records at indices; those that cannot be read any more are passed over."""
+    for index in indices:
+        with contextlib.suppress(ReadError):  # reported where it was found
+            yield read(int(index))

@@ -13,12 +13,16 @@ import numpy as np
 from cognitive3d_ros.counters import Count
 from cognitive3d_ros.errors import FormatError
 from cognitive3d_ros.session.files import PartFile
+from cognitive3d_ros.session.sensors import CAMERA, LIDAR, read_points, read_records
 from cognitive3d_ros.session.session import SESSION_END, SESSION_START, Session
 from cognitive3d_ros.session.streams import Floats
 from cognitive3d_ros.wire.framing import STREAMS, PartHeader
 from cognitive3d_ros.wire.schema import FORMAT_VERSIONS, read_body
 
+CLOCK_STEP = 'c3d.clock_step'
 _TICK_S = 1.5e-5  # a step of the five decimals, and what floats lose of it
+_HOLE_INTERVALS = 1.5  # between two samples: more means that one is missing
+_OTHER_FATES = ('decimated', 'dropped', 'decode_failures', 'pose_failures')
 LOSSES = (
     Count.DROPPED_RECORDS,
     Count.DROPPED_EVENTS,
@@ -39,6 +43,10 @@ class Kind(enum.Enum):
     NO_START = 'no start'
     NO_END = 'no end'
     ORDER = 'order'
+    GAP = 'gap'
+    CLOCK = 'clock step'
+    SUM = 'sum'
+    """What the recorder counted is not what is here."""
     MARKER = 'marker'
     LOSS = 'loss'
     NOTE = 'note'
@@ -61,6 +69,10 @@ def verify(session: Session) -> list[Finding]:
     found += _numbers(session)
     found += _one_session(sound)
     found += _records(session)
+    found += _gaps(session)
+    found += _clock_steps(session)
+    for stream in (CAMERA, LIDAR):
+        found += _sensors(session, stream)
     read_faults = [Finding(Kind.UNREADABLE, str(fault)) for fault in session.faults]
     # A part that cannot be read is found by both ways of reading it.
     told = {finding.text for finding in found}
@@ -89,11 +101,14 @@ def _read_parts(session: Session) -> Iterator[PartHeader | Finding]:
 def _read_part(session: Session, file: PartFile) -> PartHeader | Finding:
     try:
         part = session.load(file)
-        if file.name.stream in FORMAT_VERSIONS:
-            said = read_body(file.name.stream, part.body).part
+        if file.stream in FORMAT_VERSIONS:
+            said = read_body(file.stream, part.body).part
             if said != file.name.number:
                 text = f'{file.path.name}: its body is numbered {said}'
                 return Finding(Kind.MIXED, text)
+        else:
+            for record in read_records(file.stream, session.id, file.name.number, part.body):
+                read_points(record)
         return part.header
     except FormatError as error:
         return Finding(Kind.UNREADABLE, f'{file.path.name}: {error}')
@@ -199,6 +214,68 @@ def _order(
         )
 
 
+def _gaps(session: Session) -> Iterator[Finding]:
+    """Check that the pose timeline has no holes but those that the recorder counted."""
+    interval = 0.0 if session.identity is None else session.identity.interval_s
+    steps = np.diff(session.track.time)
+    holes = np.flatnonzero(steps > _HOLE_INTERVALS * interval)
+    if interval <= 0 or not len(holes):
+        return
+    missing = int(np.rint(steps[holes] / interval - 1).sum())
+    longest = int(holes[np.argmax(steps[holes])])
+    counted = _last(session, Count.POSE_FAILURES.value) or 0
+    text = (
+        f'poses: {missing} missing in {len(holes)} gaps, the longest {steps[longest]:.2f} s '
+        f'from {session.track.time[longest]:.5f}'
+    )
+    if missing <= counted:
+        yield Finding(Kind.NOTE, f'{text}: tf had no pose then, as the recorder counted')
+    else:
+        yield Finding(Kind.GAP, f'{text}; the recorder counted {counted:g} without a pose')
+
+
+def _clock_steps(session: Session) -> Iterator[Finding]:
+    """Report where the robot's clock was set back."""
+    for event in session.events:
+        if event.name == CLOCK_STEP:
+            step = event.properties.get('step_s', 'an unknown number of')
+            text = f'the clock of the robot went back by {step} s at {event.time:.5f}'
+            yield Finding(Kind.CLOCK, text)
+
+
+def _sensors(session: Session, stream: str) -> Iterator[Finding]:
+    """Check that the records of each camera or lidar are all there, by their own count and the recorder's."""
+    for name in session.cameras if stream == CAMERA else session.lidars:
+        sensor = session.camera(name) if stream == CAMERA else session.lidar(name)
+        label, seq = f'{stream} {name}', sensor.seq
+        if len(seq):
+            first = int(seq[0]) if session.files.in_spool else 0  # those before may be delivered
+            absent = sorted(set(range(first, int(seq.max()) + 1)) - set(seq.tolist()))
+            if absent:
+                yield Finding(Kind.MISSING, f'{label}: {_ranges(absent, "record")} by their seq')
+            if (np.diff(seq) <= 0).any():
+                yield Finding(Kind.ORDER, f'{label}: seq does not ascend')
+        if not session.ended or session.recovered:
+            continue  # the recorder's last count may be older than the last records
+        prefix, word = f'c3d.{stream}.{name}', 'frames' if stream == CAMERA else 'scans'
+        stored = _last(session, f'{prefix}.{word}')
+        if stored is not None and stored != len(seq) and not session.files.in_spool:
+            text = f'{label}: {len(seq)} here, the recorder counted {stored:g} in {prefix}.{word}'
+            yield Finding(Kind.SUM, text)
+        fates = [_last(session, f'{prefix}.{fate}') for fate in (word, *_OTHER_FATES)]
+        received = _last(session, f'{prefix}.received')
+        known = [count for count in fates if count is not None]
+        if received is not None and len(known) == len(fates) and sum(known) != received:
+            text = f'{label}: {received:g} received, and {sum(known):g} accounted for'
+            yield Finding(Kind.SUM, text)
+
+
+def _last(session: Session, series: str) -> float | None:
+    """Return the last value of a series, or None if there is none."""
+    values = session.series.get(series)
+    return float(values.value[-1]) if values is not None and len(values) else None
+
+
 def _losses(session: Session) -> Iterator[Finding]:
     """Report what the recorder itself counted as lost."""
     for count in LOSSES:
@@ -207,7 +284,7 @@ def _losses(session: Session) -> Iterator[Finding]:
             yield Finding(Kind.LOSS, f'{count.value} reached {series.value.max():g}')
 
 
-def _ranges(numbers: Iterable[int]) -> str:
+def _ranges(numbers: Iterable[int], word: str = 'part') -> str:
     """Return ``part 4`` or ``parts 1–3, 7``."""
     runs: list[list[int]] = []
     for number in numbers:
@@ -218,4 +295,4 @@ def _ranges(numbers: Iterable[int]) -> str:
     texts = [str(low) if low == high else f'{low}–{high}' for low, high in runs]
     plural = 's' if len(texts) > 1 or '–' in texts[0] else ''
     shown = texts if len(texts) <= 10 else [*texts[:10], f'… ({len(texts) - 10} more ranges)']
-    return f'part{plural} ' + ', '.join(shown)
+    return f'{word}{plural} ' + ', '.join(shown)

@@ -126,12 +126,33 @@ def write(
     return PointCloudData(count, position, color, intensity, voxel_leaf_mm, zstd_level, data)
 
 
-def read(cloud: PointCloudData) -> Points:
-    """Read the points of a record; raises FormatError where block and fields do not fit each other."""
+def check(cloud: PointCloudData) -> int:
+    """Return the size that the block has once decompressed, as its fields say.
+
+    It is not decompressed: this finds what cannot be read for the price of a look at its head. Raises
+    FormatError where block and fields do not fit each other.
+    """
     try:
         size = block_bytes(cloud.point_count, cloud.position, cloud.color, cloud.intensity)
     except KeyError as error:
         raise FormatError(f'a block with {error.args[0]!r} is unknown to this version') from None
+    if cloud.zstd_level == 0:
+        _check_size(cloud, size, len(cloud.data))
+        return size
+    if size > READ_LIMIT_BYTES:
+        raise FormatError(f'a block of {size} bytes; at most {READ_LIMIT_BYTES} are read')
+    try:
+        stated = zstandard.frame_content_size(cloud.data)
+    except zstandard.ZstdError as error:
+        raise FormatError(f'the block cannot be decompressed: {error}') from None
+    if stated != -1:  # -1: not stated
+        _check_size(cloud, size, stated)
+    return size
+
+
+def read(cloud: PointCloudData) -> Points:
+    """Read the points of a record; raises FormatError where block and fields do not fit each other."""
+    size = check(cloud)
     block = _decompressed(cloud, size) if cloud.zstd_level > 0 else cloud.data
     _check_size(cloud, size, len(block))
     count, at = cloud.point_count, 0
@@ -154,12 +175,7 @@ def read(cloud: PointCloudData) -> Points:
 
 
 def _decompressed(cloud: PointCloudData, size: int) -> bytes:
-    if size > READ_LIMIT_BYTES:
-        raise FormatError(f'a block of {size} bytes; at most {READ_LIMIT_BYTES} are read')
     try:
-        stated = zstandard.frame_content_size(cloud.data)
-        if stated != -1:  # -1: not stated
-            _check_size(cloud, size, stated)
         return zstandard.ZstdDecompressor().decompress(cloud.data, max_output_size=size)
     except zstandard.ZstdError as error:
         raise FormatError(f'the block cannot be decompressed: {error}') from None

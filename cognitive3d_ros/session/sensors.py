@@ -1,0 +1,254 @@
+"""The records of cameras and lidars: a day of them is 40 GB, so only what is small about each is held.
+
+The parts of a stream are read once, when a record of it is first asked for, and what is kept of each record
+is where it lies, its time and its pose. The record itself is read again when it is asked for, with the part it
+lies in; a few parts stay in memory, for neighbours.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cognitive3d_ros.errors import FormatError, ReadError
+from cognitive3d_ros.session.files import PartFile
+from cognitive3d_ros.session.records import (
+    CameraFrame,
+    LaserScan,
+    PointCloud,
+    SensorRecord,
+)
+from cognitive3d_ros.session.streams import Column, Floats
+from cognitive3d_ros.session.timeline import readable
+from cognitive3d_ros.wire.records import (
+    CameraFrameRecord,
+    CameraPart,
+    LidarPart,
+    LidarScanRecord,
+    PointCloudData,
+)
+
+CAMERA, LIDAR = 'camera', 'lidar'
+
+_PARTS_HELD = 4
+_MS_PER_S = 1000
+
+WireRecord = CameraFrameRecord | LidarScanRecord
+ReadPart = Callable[[PartFile], Sequence[WireRecord] | None]
+"""Reads the records of a part; None, and reported, if it cannot be read."""
+Report = Callable[[str], None]
+S = TypeVar('S', bound=SensorRecord)
+
+
+def read_records(stream: str, session_id: str, number: int, body: bytes) -> Sequence[WireRecord]:
+    """Return the records in the body of a camera or lidar part; raises FormatError."""
+    try:
+        from cognitive3d_ros.wire import capnp_codec  # only here: most sessions need no pycapnp
+    except ImportError as error:
+        raise FormatError(f'pycapnp is wanted to read it ({error}): pip install pycapnp') from None
+    part: CameraPart | LidarPart
+    if stream == CAMERA:
+        part = camera = capnp_codec.decode_camera(body)
+        records: Sequence[WireRecord] = camera.frames
+    else:
+        part = lidar = capnp_codec.decode_lidar(body)
+        records = lidar.scans
+    if (part.session_id, part.part) != (session_id, number):
+        raise FormatError(f'its body is part {part.part} of session {part.session_id}')
+    return records
+
+
+def record_fault(record: WireRecord) -> str:
+    """Return why a record is not what it says, or nothing. Points are not decompressed."""
+    if isinstance(record, CameraFrameRecord):
+        return ''
+    if isinstance(record.scan, PointCloudData):
+        from cognitive3d_ros.wire import clouds
+
+        try:
+            clouds.check(record.scan)
+        except FormatError as error:
+            return str(error)
+        return ''
+    rays, intensities = len(record.scan.ranges), len(record.scan.intensities)
+    return '' if intensities in (0, rays) else f'{intensities} intensities for {rays} rays'
+
+
+def read_points(record: WireRecord) -> None:
+    """Read the points of a cloud; raises FormatError where they cannot be read. Other records have none."""
+    if isinstance(record, LidarScanRecord) and isinstance(record.scan, PointCloudData):
+        from cognitive3d_ros.wire import clouds
+
+        clouds.read(record.scan)
+
+
+def sensor_name(record: WireRecord) -> str:
+    """Return the camera's or the lidar's name."""
+    return record.camera_id if isinstance(record, CameraFrameRecord) else record.sensor_id
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sensor(Column[S], Generic[S]):
+    """The records of one camera or lidar, as they arrived; each is read when it is asked for.
+
+    One that cannot be read any more, as when its part was delivered meanwhile, is passed over in iteration
+    and reported; by its index it raises ReadError.
+    """
+
+    name: str
+    time: Floats
+    """(N,), seconds since the epoch."""
+    seq: NDArray[np.int64]
+    """(N,), 0, 1, 2 … in a session that is whole."""
+    pose: NDArray[np.float32]
+    """(N, 7), ``px py pz qx qy qz qw``, scene axes."""
+    _stream: SensorStream
+    _rows: NDArray[np.intp]
+
+    def _item(self, index: int) -> S:
+        record: Any = self._stream.record(int(self._rows[index]))
+        return record  # type: ignore[no-any-return]
+
+    def __iter__(self) -> Iterator[S]:
+        return readable(self._item, range(len(self)))
+
+
+class SensorStream:
+    """All records of the stream ``camera`` or ``lidar``, in the order in which they arrived."""
+
+    def __init__(
+        self, parts: Sequence[PartFile], read: ReadPart, convention: str, report: Report
+    ) -> None:
+        self._parts = parts
+        self._read = read
+        self._convention = convention
+        self._held: OrderedDict[int, Sequence[WireRecord] | None] = OrderedDict()
+        self.kinds: list[type[SensorRecord]] = []
+        """The kind of each record."""
+        names: dict[str, int] = {}
+        poses = [np.empty((0, 7), np.float32)]
+        rows = [
+            np.empty((0, 5), np.int64)
+        ]  # milliseconds, seq, which sensor, which part, where in it
+        for part in range(len(parts)):
+            sound = list(self._sound(part, report))
+            self.kinds += [_kind(record) for _, record in sound]
+            poses.append(_table([record.pose for _, record in sound], 7, np.float32))
+            rows.append(
+                _table(
+                    [
+                        (
+                            record.time_ms,
+                            record.seq,
+                            names.setdefault(sensor_name(record), len(names)),
+                            part,
+                            at,
+                        )
+                        for at, record in sound
+                    ],
+                    5,
+                    np.int64,
+                )
+            )
+        self.names = tuple(names)
+        """The sensors that it has records of."""
+        self._pose = np.concatenate(poses)
+        table = np.concatenate(rows)
+        self.time: Floats = table[:, 0] / _MS_PER_S
+        self._seq, self._codes = table[:, 1].copy(), table[:, 2].astype(np.int32)
+        self._where = table[:, 3:].astype(np.int32)
+
+    def _sound(self, part: int, report: Report) -> Iterator[tuple[int, WireRecord]]:
+        """Give the records of a part that can be read, each with its place in it; report the others."""
+        for at, record in enumerate(self._records(part) or ()):
+            fault = record_fault(record)
+            if fault:
+                report(f'{self._parts[part].label}: record {at}: {fault}')
+            else:
+                yield at, record
+
+    def sensor(self, name: str) -> Sensor[Any]:
+        """Return the records of one sensor, maybe none."""
+        code = self.names.index(name) if name in self.names else -1
+        rows = np.flatnonzero(self._codes == code)
+        return Sensor(name, self.time[rows], self._seq[rows], self._pose[rows], self, rows)
+
+    def record(self, row: int) -> SensorRecord:
+        """Read a record. Raises ReadError if it cannot be read any more."""
+        part, at = map(int, self._where[row])
+        records = self._records(part)
+        if records is None or at >= len(records):
+            raise ReadError(f'{self._parts[part].label} cannot be read any more')
+        return to_record(records[at], self._convention)
+
+    def _records(self, part: int) -> Sequence[WireRecord] | None:
+        if part in self._held:
+            self._held.move_to_end(part)
+        else:
+            self._held[part] = self._read(self._parts[part])
+            if len(self._held) > _PARTS_HELD:
+                self._held.popitem(last=False)
+        return self._held[part]
+
+
+def to_record(record: WireRecord, convention: str) -> SensorRecord:
+    """Return a record as the reader gives it."""
+    where: dict[str, Any] = {
+        'time': record.time_ms / _MS_PER_S,
+        'seq': record.seq,
+        'frame_id': record.frame_id,
+        'pose': record.pose,
+        'convention': convention,
+    }
+    if isinstance(record, CameraFrameRecord):
+        return CameraFrame(
+            **where,
+            camera_id=record.camera_id,
+            format=record.format,
+            width=record.width,
+            height=record.height,
+            data=record.data,
+            hfov_degrees=record.hfov_degrees,
+            vfov_degrees=record.vfov_degrees,
+        )
+    scan: Any = record.scan
+    content = {name: getattr(scan, name) for name in type(scan).__dataclass_fields__}
+    return _kind(record)(**where, sensor_id=record.sensor_id, **content)  # type: ignore[call-arg]
+
+
+def to_wire(record: SensorRecord) -> WireRecord:
+    """Return a record as it is on the wire."""
+    time_ms = round(record.time * _MS_PER_S)
+    if isinstance(record, CameraFrame):
+        return CameraFrameRecord(
+            record.camera_id,
+            time_ms,
+            record.seq,
+            record.frame_id,
+            record.pose,
+            record.format,
+            record.width,
+            record.height,
+            record.data,
+            record.hfov_degrees,
+            record.vfov_degrees,
+        )
+    assert isinstance(record, LaserScan | PointCloud)
+    return LidarScanRecord(
+        record.sensor_id, time_ms, record.seq, record.frame_id, record.pose, record.content
+    )
+
+
+def _table(rows: list[Any], width: int, dtype: Any) -> NDArray[Any]:
+    return np.array(rows, dtype=dtype).reshape(-1, width)
+
+
+def _kind(record: WireRecord) -> type[SensorRecord]:
+    if isinstance(record, CameraFrameRecord):
+        return CameraFrame
+    return PointCloud if isinstance(record.scan, PointCloudData) else LaserScan
