@@ -275,7 +275,7 @@ def assert_alike(
     assert found in possible
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(
     script=scripts, cache_s=st.sampled_from((0.5, 1.0, 10.0)), asked=st.lists(times, max_size=6)
 )
