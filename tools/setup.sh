@@ -105,6 +105,6 @@ fi
 step packages "ROS 2 ${distro^} and $(grep -c == "$lock") packages into $venv (a minute, 200 MB)" \
     "$lock" -- install_locked
 step messages 'message packages and tf2 (half a minute)' "$lock" interfaces \
-    test/ros_env/build.sh test/ros_env/tf2_core test/ros_env/tf2_msgs -- bash test/ros_env/build.sh "$venv"
+    test/ros_env/build.sh test/ros_env/c3d_test_msgs test/ros_env/tf2_core test/ros_env/tf2_msgs -- bash test/ros_env/build.sh "$venv"
 step project 'this project, editable: c3d and recorder' "$lock" setup.py setup.cfg \
     -- pip_install --no-build-isolation --editable .

@@ -38,6 +38,7 @@ build_messages() { # SOURCE
 }
 
 build_messages "$here/tf2_msgs"
+build_messages "$here/c3d_test_msgs"
 build_messages "$here/../../interfaces/cognitive3d_msgs"
 
 echo '  building the tf2 stand-in'
