@@ -95,6 +95,31 @@ def test_the_field_of_view_is_that_of_the_pictures_own_info(rig):
     assert second.vfov_degrees == pytest.approx(58.7155, abs=1e-3)
 
 
+def test_a_picture_waits_for_its_info_but_not_for_long(rig):
+    it = rig()
+    it.recorder.start_session()
+    start = it.clocks.ros_ns
+    it.robot(0.0, at=start + S)
+    it.send('camera.front.info', camera_info(640.0, stamp_ns=start))
+    for info_comes in (True, False):
+        it.clocks.advance(100 * MS)
+        stamp_ns = it.clocks.ros_ns
+        it.send('camera.front', image(stamp_ns=stamp_ns))
+        it.settle()
+        assert 0 < it.recorder.poll() <= 10 * MS
+        assert len(it.recorder._session.sensors._sensors['camera.front'].tickets) == 1
+        if info_comes:
+            it.send('camera.front.info', camera_info(320.0, stamp_ns=stamp_ns))
+        else:
+            it.clocks.advance(50 * MS)
+        it.recorder.poll()
+        assert not it.recorder._session.sensors._sensors['camera.front'].tickets
+    end(it)
+    own, before = it.frames('front')
+    assert own.hfov_degrees == pytest.approx(2 * np.degrees(np.arctan2(640, 320)), abs=1e-3)
+    assert before.hfov_degrees == own.hfov_degrees
+
+
 def test_an_info_from_before_the_session_is_known_in_it(rig):
     it = rig()
     it.send('camera.front.info', camera_info())

@@ -129,6 +129,11 @@ class CameraInfos:
         with self._lock:
             self._infos.append((stamp_ns, info))
 
+    def reach(self, stamp_ns: int) -> bool:
+        """Say whether nothing later can be better for a picture of this stamp."""
+        with self._lock:
+            return any(one[0] >= stamp_ns for one in self._infos)
+
     def at(self, stamp_ns: int) -> Any | None:
         """Return what held when a picture of this stamp was taken; None while nothing is known.
 

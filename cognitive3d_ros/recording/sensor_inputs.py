@@ -11,6 +11,7 @@ from cognitive3d_ros.conventions import Convention, resolve_gaze_convention
 from cognitive3d_ros.convert.camera import (
     NOT_RECORDED,
     CameraInfos,
+    FieldOfView,
     field_of_view,
     is_rectified,
 )
@@ -190,8 +191,17 @@ class CameraInput(_SensorInput):
             ),
         )
 
-    def _field_of_view(self, stamp_ns: int, width: int, height: int) -> tuple[float, float]:
-        info = self._infos.infos.at(stamp_ns)
+    def _field_of_view(
+        self,
+        stamp_ns: int,
+        width: int,
+        height: int,
+        last_chance: bool,  # noqa: FBT001 - called with nothing else
+    ) -> FieldOfView | None:
+        infos = self._infos.infos
+        if self._infos.published and not last_chance and not infos.reach(stamp_ns):
+            return None
+        info = infos.at(stamp_ns)
         if info is None:
             return NOT_RECORDED
         return field_of_view(info, width, height, rectified=self._rectified)
@@ -205,11 +215,13 @@ class CameraInfoInput:
         self.topic, self.qos = camera.info_topic, camera.qos
         self.expects = CAMERA_INFO
         self.infos = CameraInfos()
+        self.published = False  # as far as is known
 
     def found(self, publication: Publication) -> str | None:
         """Return why its messages cannot be used, or None."""
         if publication.type != CAMERA_INFO:
             return f'{publication.type} is published: {CAMERA_INFO} is wanted'
+        self.published = True
         return None
 
     def due(self) -> Arrival | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Final
 
-from cognitive3d_ros.clock import Arrival, Placed
+from cognitive3d_ros.clock import NS_PER_S, Arrival, Placed
 from cognitive3d_ros.conventions import Convention
 from cognitive3d_ros.convert.outcome import Dropped
 from cognitive3d_ros.counters import Drop, Fate, Key, Ledger, LeftOut
@@ -34,6 +34,8 @@ from cognitive3d_ros.wire.records import (
 CAMERA: Final = 'camera'
 LIDAR: Final = 'lidar'
 
+_INFO_WAIT_NS: Final = NS_PER_S // 20  # how long a picture waits for its info
+_AT_LAST_NS: Final = 1 << 100  # later than any deadline
 _MAX_WAITING: Final = 64  # records of a sensor that may wait for tf
 _MAX_HELD_BYTES: Final = 64 << 20  # of all sensors
 _MISSES: Final = {
@@ -60,12 +62,15 @@ _SERIES: Final[Mapping[str, tuple[tuple[str, Fate | LeftOut], ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A camera's picture. ``field_of_view`` is asked when the frame is stored: its info may come after it."""
+    """A camera's picture.
+
+    ``field_of_view`` returns None while the picture's own info may still come, but at its last chance.
+    """
 
     width: int
     height: int
     jpeg: bytes
-    field_of_view: Callable[[], tuple[float, float]]
+    field_of_view: Callable[[bool], tuple[float, float] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +124,23 @@ class Ticket:
     frame_id: str
     pose: Transform | None = None
     made: Frame | Sweep | None = None
+    field_of_view: tuple[float, float] | None = None  # of a camera
     gone: bool = False  # counted: nothing becomes of it any more
 
     @property
-    def deadline_ns(self) -> int:
-        """The monotonic time at which its pose is given up."""
-        return self.arrival.mono_ns + TF_WAIT_NS
+    def deadline_ns(self) -> int | None:
+        """The monotonic time at which it waits no more, for tf or for a camera's info; None if it does not."""
+        if self.gone:
+            return None
+        if self.pose is None:
+            return self.arrival.mono_ns + TF_WAIT_NS
+        return None if self.made is None else self.arrival.mono_ns + _INFO_WAIT_NS
+
+
+def _is_over(ticket: Ticket, now_ns: int) -> bool:
+    """Say whether what a ticket waits for has had its time."""
+    deadline_ns = ticket.deadline_ns
+    return deadline_ns is not None and now_ns >= deadline_ns
 
 
 class _Sensor:
@@ -156,6 +172,7 @@ class SensorRecords:
         self._convention = Convention(config.pose_convention)
         self._frame = ''  # the session's reference frame, once it is chosen
         self._held_bytes = 0
+        self._at_ns = 0  # session time, as far as records have come
         self._over = False
         sensors = [
             *(_Sensor(CAMERA, camera.name) for camera in config.cameras),
@@ -188,7 +205,7 @@ class SensorRecords:
             return None
         sensor.tickets.append(ticket)
         if len(sensor.tickets) > _MAX_WAITING:
-            self._hurry(sensor)
+            self._try(sensor, _AT_LAST_NS)  # too much is held
         return ticket
 
     def made(self, source: str, ticket: Ticket, made: Made) -> None:
@@ -204,7 +221,7 @@ class SensorRecords:
         self._held_bytes += _size(made)
         self._store(sensor)
         if self._held_bytes > _MAX_HELD_BYTES:
-            self._hurry(sensor)
+            self._try(sensor, _AT_LAST_NS)  # too much is held
 
     def lose(self, source: str, ticket: Ticket, reason: Drop) -> None:
         """Give a message up of which no record was made."""
@@ -219,15 +236,9 @@ class SensorRecords:
 
     def resolve(self, arrival: Arrival, *, last_chance: bool = False) -> None:
         """Look up the poses that tf may have reached, and store what is complete."""
+        now_ns = _AT_LAST_NS if last_chance else arrival.mono_ns
         for sensor in self._sensors.values():
-            waited = False
-            for ticket in sensor.tickets:
-                if ticket.pose is None and not ticket.gone:
-                    final = last_chance or arrival.mono_ns >= ticket.deadline_ns
-                    self._look_up(sensor, ticket, last_chance=final)
-                    waited = True
-            if waited:
-                self._store(sensor)
+            self._try(sensor, now_ns)
 
     def end(self) -> None:
         """Decide what is left: nothing is stored after it."""
@@ -240,14 +251,11 @@ class SensorRecords:
         self._over = True
 
     def deadline_ns(self) -> int | None:
-        """Return the monotonic time at which the first pose that is waited for is given up; None for none."""
-        waiting = (
-            ticket.deadline_ns
-            for sensor in self._sensors.values()
-            for ticket in sensor.tickets
-            if ticket.pose is None and not ticket.gone
+        """Return the monotonic time at which the first that waits has waited enough; None if none does."""
+        deadlines = (
+            ticket.deadline_ns for sensor in self._sensors.values() for ticket in sensor.tickets
         )
-        return min(waiting, default=None)
+        return min((each for each in deadlines if each is not None), default=None)
 
     # Inside
 
@@ -274,22 +282,27 @@ class SensorRecords:
         if ticket.made is not None:
             self._held_bytes -= _size(ticket.made)
 
-    def _hurry(self, sensor: _Sensor) -> None:
-        """Give the poses up that are waited for: too much is held."""
+    def _try(self, sensor: _Sensor, now_ns: int) -> None:
+        """Look up what is waited for, at its last chance where its time is over, and store."""
         for ticket in sensor.tickets:
             if ticket.pose is None and not ticket.gone:
-                self._look_up(sensor, ticket, last_chance=True)
-        self._store(sensor)
+                self._look_up(sensor, ticket, last_chance=_is_over(ticket, now_ns))
+        self._store(sensor, now_ns)
 
-    def _store(self, sensor: _Sensor) -> None:
+    def _store(self, sensor: _Sensor, now_ns: int = 0) -> None:
         """Store the records that are complete, up to the first that is not."""
         tickets = sensor.tickets
         while tickets:
             ticket = tickets[0]
             if not ticket.gone:
-                if ticket.pose is None or ticket.made is None:
+                pose, made = ticket.pose, ticket.made
+                if pose is None or made is None:
                     return
-                self._keep(sensor, ticket, ticket.pose, ticket.made)
+                if isinstance(made, Frame):
+                    ticket.field_of_view = made.field_of_view(_is_over(ticket, now_ns))
+                    if ticket.field_of_view is None:
+                        return
+                self._keep(sensor, ticket, pose, made)
             tickets.popleft()
 
     def _keep(
@@ -300,13 +313,14 @@ class SensorRecords:
             self._no_pose(sensor, ticket, 'its transform is made of no usable numbers')
             return
         self._gone(ticket)
+        # When it arrived, not now: parts do not depend on how long workers take.
+        self._at_ns = max(self._at_ns, ticket.arrival.session_ns)
         stored = self._spool.append(
             sensor.kind,
             sensor.kind,
             self._entry(sensor, ticket, pose, made),
             time_ns=ticket.placed.wire_ns,
-            # When it arrived, not now: parts are the same however long workers take.
-            at_ns=ticket.arrival.session_ns,
+            at_ns=self._at_ns,
             source=sensor.source,
         )
         if not stored:
@@ -332,7 +346,7 @@ class SensorRecords:
     def _entry(self, sensor: _Sensor, ticket: Ticket, pose: Pose, made: Frame | Sweep) -> bytes:
         time_ms = max(0, (ticket.placed.wire_ns + 500_000) // 1_000_000)
         if isinstance(made, Frame):
-            hfov, vfov = made.field_of_view()
+            hfov, vfov = ticket.field_of_view or (0.0, 0.0)
             entry: bytes = codec().camera_entry(
                 CameraFrameRecord(
                     camera_id=sensor.name,
