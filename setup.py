@@ -46,6 +46,7 @@ setup(
         # Away from a robot: recording from bags, and reading sessions with their pictures.
         'bags': ['opencv-python-headless>=4.5', 'rosbags>=0.11.9,<0.12'],
         'reader': ['opencv-python-headless>=4.5'],
+        'pandas': ['pandas>=1.5'],
         'export': [
             'mcap>=1.1,<2',
             'mcap-ros2-support>=0.5,<1',
