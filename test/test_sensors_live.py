@@ -60,7 +60,8 @@ def drive(seconds):
 
 
 @pytest.mark.rule(44, 71, 72, 73, 74, 75, 76, 77, 78)
-def test_cameras_and_lidars_live(start_node, gateway):
+def test_cameras_and_lidars_live(start_node, gateway, peer):
+    peer.watch()
     node = start_node(
         gateway=gateway.url,
         reference_frames=['map'],
@@ -76,6 +77,15 @@ def test_cameras_and_lidars_live(start_node, gateway):
         **{f'{INPUTS[name]}.rate_hz': rate for name, rate in RECORDED_HZ.items()},
     )
     sent = drive(SECONDS)
+    statuses = {
+        status.name.partition(': ')[2]: status for status in until(peer.diagnostics.pop).status
+    }
+    for name, source in INPUTS.items():
+        status = statuses[source.replace('.', ' ')]
+        values = {item.key: int(item.value) for item in status.values}
+        assert values[f'c3d.{source}.received'] <= sent[name]
+        assert f'of {values[f"c3d.{source}.received"]} received' in status.message
+        assert status.hardware_id == 'rover-07'
     assert node.stop() == 0, node.text
     until(lambda: not list(node.spool.glob('sessions/*/*.c3d')), 30, what='delivery')
     stored = Stored(gateway.store)

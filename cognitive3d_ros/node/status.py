@@ -12,7 +12,8 @@ from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from std_msgs.msg import Header
 
-from cognitive3d_ros.counters import Count, Level, UploadBlocked
+from cognitive3d_ros.counters import Count, Fate, Key, Level, UploadBlocked
+from cognitive3d_ros.recording.sensors import health_series
 
 from .engine import Engine
 
@@ -88,8 +89,31 @@ def diagnostics(stamp: Time, node: str, state: str, engine: Engine) -> Diagnosti
             status('recorder', recorder.error, state, session, *_OF_RECORDER),
             status('spool', full, f'{usage.parts} parts to deliver', spool, *_OF_SPOOL),
             status('uploads', held_up, _upload_state(engine), uploads, *_OF_UPLOADS),
+            *(
+                status(f'{kind} {name}', *_sensor(engine, f'{kind}.{name}'))
+                for kind, names in (
+                    ('camera', [camera.name for camera in engine.config.cameras]),
+                    ('lidar', [lidar.name for lidar in engine.config.lidars]),
+                )
+                for name in names
+            ),
         ],
     )
+
+
+def _sensor(engine: Engine, source: str) -> tuple[str, str, Mapping[str, object]]:
+    """Return what is wrong with a camera or lidar, what to say otherwise, and its counts."""
+    series = health_series(source)
+    values = {name: engine.ledger.value(key) for name, key in series}
+    lost = ', '.join(name for name, key in series if values[name] and key in _lost_of(source))
+    received, stored = (
+        engine.ledger.value((fate, source)) for fate in (Fate.RECEIVED, Fate.STORED)
+    )
+    return f'counted: {lost}' if lost else '', f'{stored} stored of {received} received', values
+
+
+def _lost_of(source: str) -> set[Key]:
+    return {(fate, source) for fate in (Fate.DROPPED, Fate.DECODE_FAILURES, Fate.POSE_FAILURES)}
 
 
 def _upload_state(engine: Engine) -> str:
