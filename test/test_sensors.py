@@ -11,6 +11,7 @@ import pytest
 from picture_files import FILES
 from recording_rig import WALL, S
 from sensor_rig import FRONT, TOP, SensorRig, camera_info, cloud, image, jpeg, scan
+from test_compressed_images import memory_mib, memory_mib_from_now
 
 from cognitive3d_ros import __version__
 from cognitive3d_ros.conventions import CONVENTIONS, Convention
@@ -186,6 +187,50 @@ def test_a_stored_point_lies_where_tf_has_it(rig, convention):
     ]
     wanted = Convention(convention).position(np.array(wanted))
     assert sorted(map(tuple, np.round(in_scene, 4))) == sorted(map(tuple, np.round(wanted, 4)))
+
+
+@pytest.mark.rule(87, 92)
+@pytest.mark.parametrize('convention', CONVENTIONS)
+@pytest.mark.parametrize('position', ['float32', 'int16_mm'])
+def test_a_real_sweep_lies_where_tf_has_it(rig, shared_data, convention, position):
+    """Read back, and moved by the record's own pose alone."""
+    sweep = np.load(shared_data / 'hdl32_sweep.npz')['points']
+    xyz = np.stack([sweep[name] for name in 'xyz'], axis=1)
+    it = rig(
+        **{
+            'pose_convention': convention,
+            'lidar.top.pointcloud.voxel_leaf_mm': 0,
+            'lidar.top.pointcloud.position': position,
+        }
+    )
+    it.clocks.advance(S)
+    it.robot(3.0, -2.0, 0.5, TURN)
+    it.recorder.start_session()
+    it.send('lidar.top', cloud(xyz))
+    end(it)
+    (record,) = it.scans('top')
+    returned = xyz[np.abs(xyz).max(axis=1) > 0]
+    reach = np.abs(np.rint(1000 * returned.astype(float))).max(axis=1)
+    kept = returned if position == 'float32' else returned[reach <= 32_767]
+    assert len(kept) < len(returned) or position == 'float32'
+    left_out = it.ledger.value((LeftOut.OUT_OF_RANGE, 'lidar.top'))
+    assert left_out == len(returned) - len(kept)
+    # In ROS axes, by matrices; then by the session's map. Each stored point is the nearest of one of them.
+    turn = np.array([rotate(TURN, axis) for axis in np.eye(3)]).T
+    on_robot = kept.astype(float) + np.array((0.5, 0.0, 1.0))
+    wanted = on_robot @ turn.T + np.array((3.0, -2.0, 0.5))
+    wanted = Convention(convention).position(wanted)
+    stored = read(record.scan).positions.astype(float)
+    q = record.pose[3:]
+    drawn = stored @ np.array([rotate(q, axis) for axis in np.eye(3)]) + record.pose[:3]
+    # Both in the order of what is stored: up axis first, then the later of the other two.
+    scene = Convention(convention).position(kept.astype(float))
+    steps = scene if position == 'float32' else np.rint(1000 * scene)
+    up = 2 if convention == 'rep103' else 1
+    later, earlier = (axis for axis in (2, 1, 0) if axis != up)
+    order = np.lexsort((steps[:, earlier], steps[:, later], steps[:, up]))
+    error = np.abs(drawn - wanted[order]).max()
+    assert error < (1e-4 if position == 'float32' else 1.1e-3)
 
 
 @pytest.mark.rule(92)
@@ -555,6 +600,28 @@ def test_a_full_queue_drops_the_oldest(rig, monkeypatch):
     times = [frame.time_ms - WALL // MS for frame in it.frames('front')]
     assert times == [0, 7, 8, 9, 10]
     assert it.closes('camera.front')
+
+
+def test_far_more_than_can_be_encoded(rig):
+    """4.8 GB of pictures as fast as they can be handed over: poses keep their rate, memory its size."""
+    it = rig()
+    it.recorder.start_session()
+    before_mib = memory_mib_from_now()
+    for index in range(300):
+        it.clocks.advance(10 * MS)
+        it.robot(index / 100)
+        it.send('camera.front', image(width=4000, height=4000))
+        it.recorder.poll()
+    end(it)
+    assert it.closes('camera.front')
+    fates = it.fates('camera.front')
+    assert fates['received'] == 300
+    assert fates['dropped'] > 150
+    assert fates['stored'] == len(it.frames('front')) >= 1
+    times = [pose['time'] for pose in it.poses()]
+    assert times == pytest.approx([WALL / S + n / 10 for n in range(31)])
+    # Four that wait, one at work, and what is made of them.
+    assert memory_mib('VmHWM') < before_mib + 400
 
 
 def test_what_is_at_work_when_a_session_ends_is_waited_for(rig, monkeypatch):
