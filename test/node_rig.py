@@ -131,16 +131,17 @@ class NodeProcess:
         return self.wait()
 
     def kill(self):
-        """Kill it with -9, and remove what DDS then leaves in the shared memory."""
+        """Kill it with -9."""
         self.process.kill()
         self.process.wait()
-        for path in segments() - self._shm_before:
-            if str(path) not in mapped():
-                path.unlink(missing_ok=True)
 
     def close(self):
+        """Make sure that it is gone, and with it what DDS leaves behind where a process is cut off."""
         if self.process.poll() is None:
             self.kill()
+        left = {path for path in segments() - self._shm_before if str(path) not in mapped()}
+        for path in left:
+            path.unlink(missing_ok=True)
 
 
 class Peer:
