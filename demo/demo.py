@@ -33,6 +33,12 @@ cognitive3d:
     gaze_frame: camera_optical_frame
     robot_dynamic_object: true
     robot_mesh: rover
+    topics: [/odom, /imu/data, /battery_state]
+    actions: [/dock]
+    cameras: [front]
+    camera.front.topic: /camera/image_raw
+    lidars: [laser]
+    lidar.laser.topic: /scan
 """
 
 BAG = """\
@@ -97,6 +103,7 @@ def main() -> int:
     environment = os.environ | {
         'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST',
         'ROS_DOMAIN_ID': os.environ.get('ROS_DOMAIN_ID', str(random.randrange(1, 100))),
+        'ROS_DISTRO': os.environ.get('ROS_DISTRO', 'kilted'),
         'PYTHONUNBUFFERED': '1',
         'C3D_APPLICATION_KEY': 'demo-key',
     }
