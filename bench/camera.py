@@ -22,6 +22,7 @@ import numpy as np
 from bench.table import Pair, Row
 from cognitive3d_ros.clock import NS_PER_S, ManualClocks
 from cognitive3d_ros.counters import Fate, Ledger
+from cognitive3d_ros.memory import keep_freed_memory
 from cognitive3d_ros.parameters import parse
 from cognitive3d_ros.recording.inputs import Publication
 from cognitive3d_ros.recording.recorder import Host, Recorder
@@ -140,6 +141,7 @@ class _Camera:
 
 @contextmanager
 def _camera(kind: str) -> Iterator[_Camera]:
+    keep_freed_memory()  # as the node does
     with tempfile.TemporaryDirectory() as folder:
         camera = _Camera(Path(folder), kind)
         try:

@@ -58,8 +58,10 @@ def add_parser(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Record; 1 if a bag could not be recorded, 3 if something of one was lost or is wrong in it."""
     from cognitive3d_ros.bags.door import record_bag
+    from cognitive3d_ros.memory import keep_freed_memory
     from cognitive3d_ros.parameters import load_yaml, parse
 
+    keep_freed_memory()
     config = parse({**load_yaml(args.params), 'spool.dir': str(args.spool)})
     facts: list[dict[str, object]] = []
     code = 0

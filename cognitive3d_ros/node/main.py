@@ -6,22 +6,11 @@ exits as soon as the session is on disk; it never waits for delivery or for ROS.
 
 from __future__ import annotations
 
-import ctypes
 import sys
 
+from cognitive3d_ros.memory import keep_freed_memory
+
 from .stop import Stop
-
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
-
-
-def _keep_freed_memory() -> None:
-    """Keep glibc from giving the memory of big messages back to the system, and faulting it in again."""
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError):
-        return  # another C library
-    mallopt(_M_TRIM_THRESHOLD, 256 << 20)
-    mallopt(_M_MMAP_THRESHOLD, 32 << 20)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -31,7 +20,7 @@ def main(argv: list[str] | None = None) -> int:
     """
     stop = Stop()
     stop.install()
-    _keep_freed_memory()
+    keep_freed_memory()
     from .process import run  # rclpy takes a while to import, and signals come at any time
 
     return run(sys.argv if argv is None else [sys.argv[0], *argv], stop)
