@@ -72,7 +72,8 @@ class Arrival(NamedTuple):
     """When something arrived, in one session.
 
     ``wire_ns`` is its wire time, ``session_ns`` the session time (monotonic, or simulated under
-    ``sim_time_on_wire``), ``step_ns`` how far the source clock was found to have stepped back.
+    ``sim_time_on_wire``), ``step_ns`` how far the source clock was found to have stepped back; ``falling``
+    says that it goes on doing so since the look before: it stands still.
     """
 
     wire_ns: int
@@ -80,6 +81,7 @@ class Arrival(NamedTuple):
     mono_ns: int
     session_ns: int
     step_ns: int = 0
+    falling: bool = False
 
 
 class Placed(NamedTuple):
@@ -95,7 +97,9 @@ class SessionClock:
 
     The source clock is the wall clock, or the start plus the ROS time elapsed under ``sim_time_on_wire``; wire
     time is source plus ``offset_ns``. A source that steps back adds the step to the offset, so that wire time
-    goes on; a step forward is followed. Not thread safe: the recorder's lock guards it.
+    goes on; a step forward is followed. A wall clock that stands still steps back all the time: once it has
+    been found out, wire time goes on with the monotonic clock until it runs again. Not thread safe: the
+    recorder's lock guards it.
     """
 
     def __init__(
@@ -109,6 +113,8 @@ class SessionClock:
         self._first = reading
         self._last_source_ns = self._source(reading)
         self._last_mono_ns = reading.mono_ns
+        self._lead_ns = self._lead(reading, self._last_source_ns)  # the greatest since a step
+        self._falling = False  # it stepped back at the last look
 
     @property
     def second(self) -> int:
@@ -120,23 +126,33 @@ class SessionClock:
             return self._first.wall_ns + reading.ros_ns - self._first.ros_ns
         return reading.wall_ns
 
+    def _lead(self, reading: Reading, source_ns: int) -> int:
+        """Return how far the source is ahead of the clock that it must keep up with."""
+        # A simulated clock may run slow or stand still: only going back is a step of it.
+        return source_ns if self._on_wire else source_ns - reading.mono_ns
+
     def arrive(self, reading: Reading) -> Arrival:
         """Place this moment on the wire clock, following steps of the source clock."""
         source_ns = self._source(reading)
-        step_ns = 0
-        if reading.mono_ns >= self._last_mono_ns:
-            # A simulated clock may run slow or stand still: only going back is a step of it.
-            passed_ns = 0 if self._on_wire else reading.mono_ns - self._last_mono_ns
-            behind_ns = self._last_source_ns + passed_ns - source_ns
-            if behind_ns > _STEP_NS:
+        step_ns, falling = 0, False
+        passed_ns = reading.mono_ns - self._last_mono_ns
+        if passed_ns >= 0:
+            # A clock that runs is far above half of what has passed, one that steps back is below nothing.
+            stands = 0 <= source_ns - self._last_source_ns <= passed_ns // 2
+            falling = self._falling and stands and not self._on_wire
+            lead_ns = self._lead(reading, source_ns)
+            behind_ns = self._lead_ns - lead_ns
+            if behind_ns > (0 if falling else _STEP_NS):
                 self.offset_ns += behind_ns
-                step_ns = behind_ns
+                self._lead_ns, step_ns = lead_ns, behind_ns
+            self._lead_ns = max(self._lead_ns, lead_ns)
+            self._falling = falling or step_ns > 0
             self._last_source_ns, self._last_mono_ns = source_ns, reading.mono_ns
         wire_ns = source_ns + self.offset_ns
         session_ns = (
             wire_ns - self.start_ns if self._on_wire else reading.mono_ns - self._first.mono_ns
         )
-        return Arrival(wire_ns, reading.ros_ns, reading.mono_ns, session_ns, step_ns)
+        return Arrival(wire_ns, reading.ros_ns, reading.mono_ns, session_ns, step_ns, falling)
 
     @staticmethod
     def place(arrival: Arrival, stamp_ns: int) -> Placed:

@@ -148,3 +148,50 @@ def test_manual_clocks_stand_where_they_are_put():
     clocks = ManualClocks(wall_ns=WALL)
     clocks.advance(S)
     assert clocks.read() == Reading(WALL + S, S, S)
+
+
+def test_a_wall_clock_that_stands_still_is_one_long_step():
+    """Wire time goes on with the monotonic clock, however often it is looked at."""
+    for period_ms in (1, 7, 50, 60, 100):
+        clock = SessionClock(reading(0), last_second=None)
+        clock.arrive(reading(1))
+        first_steps, last_ns = 0, WALL + S
+        for index in range(1, 5001):
+            mono_s = 1 + index * period_ms / 1000
+            arrival = clock.arrive(reading(1, mono_s=mono_s))
+            first_steps += arrival.step_ns > 0 and not arrival.falling
+            assert arrival.wire_ns >= last_ns
+            assert -50 * MS <= arrival.wire_ns - WALL - round(mono_s * S) <= 0
+            last_ns = arrival.wire_ns
+        assert first_steps == 1
+        assert arrival.wire_ns == WALL + round(mono_s * S)
+        # It runs again from where it stood, and then is set right.
+        runs = clock.arrive(reading(1.1, mono_s=mono_s + 0.1))
+        assert (runs.step_ns, runs.falling) == (0, False)
+        assert runs.wire_ns == last_ns + S // 10
+        right = clock.arrive(reading(mono_s + 0.2))
+        assert right.step_ns == 0
+        assert right.wire_ns > runs.wire_ns
+
+
+def test_steps_back_one_after_the_other_are_steps_of_their_own():
+    clock = SessionClock(reading(0), last_second=None)
+    wall_s = mono_s = 0.0
+    for _ in range(5):
+        for back_s in (0, 0, 5):
+            mono_s += 0.2
+            wall_s += 0.2 - back_s
+            arrival = clock.arrive(reading(wall_s, mono_s=mono_s))
+            assert (arrival.step_ns, arrival.falling) == (back_s * S, False)
+    assert clock.arrive(reading(wall_s, mono_s=mono_s)).wire_ns == WALL + round(mono_s * S)
+
+
+def test_small_steps_back_add_up():
+    """None of them is more than 50 ms, and wire time is never more than 50 ms behind for them."""
+    clock = SessionClock(reading(0), last_second=None)
+    told = 0
+    for index in range(1, 21):
+        arrival = clock.arrive(reading(index - index * 0.03, mono_s=index))
+        told += arrival.step_ns
+        assert WALL + index * S - 50 * MS <= arrival.wire_ns <= WALL + index * S
+    assert told == clock.offset_ns == 600 * MS

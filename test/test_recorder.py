@@ -2,6 +2,7 @@
 
 import json
 import math
+from itertools import pairwise
 
 import pytest
 from recording_rig import WALL, Rig, S
@@ -310,6 +311,44 @@ def test_a_wall_clock_that_steps_back_in_mid_session(rig):
     assert -r.poses()[-1]['p'][0] == pytest.approx(6)
     assert r.event('c3d.clock_step')['properties'] == {'step_s': 5, 'offset_s': 5}
     assert r.event('c3d.sessionEnd')['properties']['sessionlength'] == 6
+
+
+def test_a_wall_clock_that_stands_still(rig):
+    """One event when it stops, one with the rest when it runs again; everything else goes on."""
+    r = rig()
+    r.robot(0)
+    r.recorder.start_session()
+    r.run(3, robot=lambda t: (t,))
+    for _ in range(6000):  # ten minutes
+        r.clocks.mono_ns += S // 10
+        r.recorder.poll()
+    r.run(3, robot=lambda t: (3 + t,))
+    r.recorder.end_session('shutdown')
+    times = [pose['time'] for pose in r.poses()]
+    assert times == sorted(times)
+    assert len(times) == pytest.approx(6060, abs=2)
+    assert max(b - a for a, b in pairwise(times)) < 0.2
+    steps = [e for e in r.events() if e['name'] == 'c3d.clock_step']
+    assert [step['properties'] for step in steps] == [
+        {'step_s': 0.1, 'offset_s': 0.1},
+        {'step_s': 599.9, 'offset_s': 600},
+    ]
+    assert [round(step['time'] - T0, 1) for step in steps] == [3.1, 603]
+    assert r.series('c3d.clock_resets')[-1][1] == 1
+    assert r.event('c3d.sessionEnd')['properties']['sessionlength'] == 606
+
+
+def test_a_wall_clock_that_stands_still_to_the_end(rig):
+    r = rig()
+    r.recorder.start_session()
+    for _ in range(100):
+        r.clocks.mono_ns += S // 100
+        r.recorder.event('lap', {})
+    r.recorder.end_session('shutdown')
+    names = [event['name'] for event in r.events()]
+    assert names.count('c3d.clock_step') == 2
+    assert names[-1] == 'c3d.sessionEnd'
+    assert r.event('c3d.sessionEnd')['properties']['sessionlength'] == 1
 
 
 # The pose timeline

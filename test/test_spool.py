@@ -900,11 +900,33 @@ def test_usage(tmp_path):
     usage = spool.usage()
     sizes = [path.stat().st_size for path in (tmp_path / 'sessions' / FIRST).iterdir()]
     assert (usage.size_bytes, usage.parts) == (sum(sizes), 2)
-    os.utime(tmp_path / 'sessions' / FIRST / 'events.000001.events.c3d', (1, 1))
     spool.close()
     spool = open_spool(tmp_path)
     assert spool.usage().size_bytes == sum(sizes)
-    assert spool.usage().oldest_s > 1e9
+    spool.close()
+
+
+def test_the_age_of_the_oldest_whatever_the_clock_was(tmp_path):
+    spool = open_spool(tmp_path)
+    session = start(spool, second := int(time.time()) - 1000)
+    add(session, 'events', 'events', b'1')
+    session.finish()
+    part = tmp_path / 'sessions' / f'{second}_rover' / 'events.000001.events.c3d'
+    ahead_s = time.time() + 86_400
+    for written_s, age_s in ((second + 400, 600), (1, 1000), (ahead_s, 0)):
+        os.utime(part, (written_s, written_s))
+        assert spool.usage().oldest_s == pytest.approx(age_s, abs=60)
+    spool.close()
+    # A session that is named after a time to come: the clock was set back since.
+    spool = open_spool(tmp_path)
+    session = start(spool, second + 10**6)
+    add(session, 'events', 'events', b'1')
+    session.finish()
+    assert 0 <= spool.usage().oldest_s < 1e9
+    assert [ref.session_id for ref in spool.parts()] == [
+        f'{second}_rover',
+        f'{second + 10**6}_rover',
+    ]
     spool.close()
 
 

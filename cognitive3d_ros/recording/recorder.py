@@ -505,9 +505,8 @@ class Recorder:
         reading = self._clocks.read()
         arrival = session.clock.arrive(reading)
         jumped = self._watch(reading, session, arrival)
-        if arrival.step_ns:
-            session.clock_stepped(arrival)
-        elif jumped and self._config.use_sim_time:
+        session.follow_clock(arrival)
+        if jumped and not arrival.step_ns and self._config.use_sim_time:
             self._ledger.count(Count.CLOCK_RESETS)
         return arrival
 

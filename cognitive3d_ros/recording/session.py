@@ -125,6 +125,7 @@ class Session:
         self._point: Vector3 | None = None  # the robot's last known position, in the scene
         self._latest_event_ns = clock.start_ns
         self._registered = False  # the robot's Dynamic Object
+        self._fallen_ns = 0  # how far a clock that stands still has fallen behind unsaid
         self._gate = ChangeGate()
         self._sensor_series = [
             series for source in self.sensors.sources for series in health_series(source)
@@ -400,13 +401,29 @@ class Session:
 
     # Clock and health
 
-    def clock_stepped(self, arrival: Arrival) -> None:
-        """Record that the source clock stepped back and wire time went on."""
-        self._ledger.count(Count.CLOCK_RESETS)
+    def follow_clock(self, arrival: Arrival) -> None:
+        """Record that the source clock stepped back and wire time went on.
+
+        Of a clock that stands still the first step is recorded, and the rest when it runs again.
+        """
+        if arrival.falling:
+            self._fallen_ns += arrival.step_ns
+            return
+        self._clock_ran_again(arrival)
+        if arrival.step_ns:
+            self._ledger.count(Count.CLOCK_RESETS)
+            self._clock_step(arrival.step_ns, arrival)
+
+    def _clock_ran_again(self, arrival: Arrival) -> None:
+        fallen_ns, self._fallen_ns = self._fallen_ns, 0
+        if fallen_ns:
+            self._clock_step(fallen_ns, arrival)
+
+    def _clock_step(self, step_ns: int, arrival: Arrival) -> None:
         self.event(
             'c3d.clock_step',
             {
-                'step_s': rounded(arrival.step_ns / NS_PER_S),
+                'step_s': rounded(step_ns / NS_PER_S),
                 'offset_s': rounded(self.clock.offset_ns / NS_PER_S),
             },
             arrival,
@@ -505,6 +522,7 @@ class Session:
     def end(self, reason: str, arrival: Arrival) -> None:
         """Record what still waits, the last health and ``c3d.sessionEnd``, durably."""
         self.take_ticks(arrival)
+        self._clock_ran_again(arrival)
         self.resolve(arrival, last_chance=True)
         self.sensors.end()
         self._health(arrival)

@@ -73,7 +73,8 @@ class SpoolLimits:
 class Usage:
     """What waits for delivery: bytes and parts, the age of the oldest, and what is free on the disk.
 
-    The age is by the wall clock, and wrong by what that was set by meanwhile; nothing depends on it.
+    The age is by the wall clock, wrong by what that was set by meanwhile, but never more than the session's
+    own nor less than 0; nothing depends on it.
     """
 
     size_bytes: int
@@ -370,7 +371,9 @@ class Spool:
         free_bytes = 0
         for ref in oldest:
             with contextlib.suppress(OSError):
-                ages_s.append(self.fs.age_s(self._path(ref), now_s))
+                age_s = self.fs.age_s(self._path(ref), now_s)
+                # Written by a clock that was not set, it looks older than its session is.
+                ages_s.append(min(age_s, now_s - session_order(ref.session_id)[0]))
         with contextlib.suppress(OSError):
             free_bytes = self.fs.free_bytes(self.root)
         return Usage(size_bytes, parts, max(ages_s), free_bytes)
