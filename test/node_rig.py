@@ -28,6 +28,7 @@ from lifecycle_msgs.srv import ChangeState, GetState
 from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
 from rcl_interfaces.srv import SetParameters
 from rclpy.context import Context
+from rclpy.event_handler import PublisherEventCallbacks
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from recording_rig import Stored
@@ -235,10 +236,18 @@ class Peer:
         """Return a publisher, once the node has found it."""
         found = self._publishers.get(topic)
         if found is None:
-            found = self._publishers[topic] = self.node.create_publisher(kind, topic, qos)
+            # rclpy's own answer to a subscription that does not fit is a deprecated call.
+            events = PublisherEventCallbacks(use_default_callbacks=False)
+            found = self._publishers[topic] = self.node.create_publisher(
+                kind, topic, qos, event_callbacks=events
+            )
         if matched:
             until(found.get_subscription_count, what=f'a subscription of {topic}')
         return found
+
+    def forget(self, topic):
+        """Return the publisher of a topic; the next :meth:`publisher` is another one beside it."""
+        return self._publishers.pop(topic)
 
     def event(self, name, properties_json='', stamp_ns=0):
         message = Event(name=name, properties_json=properties_json)
