@@ -413,6 +413,16 @@ def test_a_real_picture(color, encoding, decibels):
     assert psnr(decoded(convert_image(sent, PictureOptions())), color) > decibels
 
 
+@pytest.mark.parametrize('width', [639, 427, 320, 300, 214, 101])
+def test_a_real_picture_scaled(color, width):
+    """As near to the mean over what each pixel covers as a viewer could tell."""
+    sent = made_of('bgr8', color[..., ::-1])
+    stored = decoded(convert_image(sent, PictureOptions(100, width)))
+    assert stored.shape[1] == width
+    by_area = cv2.resize(color, stored.shape[1::-1], interpolation=cv2.INTER_AREA)
+    assert psnr(stored, by_area) > 29.0
+
+
 def test_a_real_picture_in_grey(color):
     grey = cv2.cvtColor(color, cv2.COLOR_BGR2GRAY)
     stored = decoded(

@@ -21,6 +21,7 @@ from cognitive3d_ros.convert.pictures import (
     converted,
     encoded,
     outcome,
+    resized,
     scaled,
     scaled_size,
     shown_depth,
@@ -91,10 +92,8 @@ def _jpeg(data: bytes, options: PictureOptions) -> Picture:
     # The decoder itself halves at next to no cost.
     factor = max(f for f in (1, 2, 4, 8) if f == 1 or -(-width // f) >= stored[0])
     flags = (_REDUCED_GREY if header.components == 1 else _REDUCED_COLOR)[factor]
-    pixels = _imdecode(data, flags | cv2.IMREAD_IGNORE_ORIENTATION)
-    if pixels.shape[1::-1] != stored:
-        pixels = as_pixels(cv2.resize(pixels, stored, interpolation=cv2.INTER_AREA))
-    return encoded(pixels, options, width, height)
+    pixels = as_pixels(_imdecode(data, flags | cv2.IMREAD_IGNORE_ORIENTATION))
+    return encoded(resized(pixels, stored), options, width, height)
 
 
 def _jpeg_header(data: bytes) -> _JpegHeader:

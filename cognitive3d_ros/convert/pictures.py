@@ -97,10 +97,23 @@ def scaled_size(width: int, height: int, max_width: int) -> tuple[int, int]:
 def scaled(pixels: Pixels, options: PictureOptions) -> Pixels:
     """Scale down to the width that is stored."""
     height, width = pixels.shape[:2]
-    size = scaled_size(width, height, options.max_width)
-    if size == (width, height):
+    return resized(pixels, scaled_size(width, height, options.max_width))
+
+
+def resized(pixels: Pixels, size: tuple[int, int]) -> Pixels:
+    """Scale down to a width and a height, by means of what each pixel covers.
+
+    By halves as far as that goes, then between neighbours: OpenCV's own way by areas is four times slower, but
+    where the sizes divide.
+    """
+    height, width = pixels.shape[:2]
+    while width >= 2 * size[0] and height >= 2 * size[1]:
+        width, height = width // 2, height // 2
+        even = pixels[: 2 * height, : 2 * width]
+        pixels = as_pixels(cv2.resize(even, (width, height), interpolation=cv2.INTER_AREA))
+    if (width, height) == size:
         return pixels
-    return as_pixels(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA))
+    return as_pixels(cv2.resize(pixels, size, interpolation=cv2.INTER_LINEAR))
 
 
 def converted(pixels: Pixels, code: int | None) -> Pixels:
