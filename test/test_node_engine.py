@@ -10,7 +10,7 @@ from recording_rig import HOST, REQUIRED, WALL, Lines, Stored
 
 from cognitive3d_ros.clock import ManualClocks, Reading
 from cognitive3d_ros.errors import SessionError, SpoolLockedError
-from cognitive3d_ros.node.engine import Engine
+from cognitive3d_ros.node.engine import Engine, write_wait_s
 from cognitive3d_ros.parameters import parse
 from cognitive3d_ros.tf import TransformBuffer
 
@@ -130,6 +130,13 @@ def test_what_is_recorded_is_made_durable_within_the_flush_period(make, tmp_path
     engine.recorder.event('lap')
     journal = next((tmp_path / 'spool' / 'sessions').glob('*/journal'))
     until(lambda: b'"lap"' in journal.read_bytes())
+
+
+@pytest.mark.parametrize(
+    ('took_s', 'wait_s'), [(0.0, 1.0), (0.125, 0.75), (0.5, 0.25), (9.0, 0.25)]
+)
+def test_flushes_leave_time_for_themselves(took_s, wait_s):
+    assert write_wait_s(1.0, took_s) == wait_s
 
 
 def test_a_fault_in_a_thread_is_said_and_the_thread_goes_on(make, monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable
 
 from cognitive3d_ros.alarm import Alarm
@@ -225,8 +226,9 @@ class Engine:
         return max(wait_s, _MIN_SIM_WAIT_S) if self.config.sim_time_on_wire else wait_s
 
     def _write(self) -> float:
+        begin_s = time.monotonic()
         self.recorder.flush()
-        return self.config.spool.flush_s
+        return write_wait_s(self.config.spool.flush_s, time.monotonic() - begin_s)
 
     def _run(self, work: Callable[[], float], alarm: Alarm) -> None:
         while not self._stopping:
@@ -257,3 +259,11 @@ class Engine:
         self.spool.close()
         for alarm in (self._pose_alarm, self._writer_alarm):
             alarm.close()
+
+
+def write_wait_s(flush_s: float, took_s: float) -> float:
+    """Return how long to wait after a flush, so that what is recorded is durable ``flush_s`` later.
+
+    What came too late for that flush has waited for as long as it took; the next one will take as long.
+    """
+    return max(flush_s - 2 * took_s, flush_s / 4)
