@@ -135,8 +135,10 @@ def test_a_robot_that_publishes_nonsense_on_every_type(start_node, peer):
     assert len(KINDS) == 28
     chance = random.Random(5)
     node = start_node(
-        topics=[f'/t/{name}' for name in KINDS],
+        topics=list(KINDS),
         sensors=['sonar', 'line'],
+        **{f'topic.{name}.topic': f'/t/{name}' for name in KINDS},
+        **{f'topic.{name}.rate_hz': 0 for name in KINDS},
         **{
             'sensor.sonar.kind': 'cone_rangefinder',
             'sensor.sonar.topic': '/t/sonar',
@@ -146,7 +148,7 @@ def test_a_robot_that_publishes_nonsense_on_every_type(start_node, peer):
             'sensor.line.element_count': 3,
         },
     )
-    published = {f'topic.t.{name}': (f'/t/{name}', kind) for name, kind in KINDS.items()}
+    published = {f'topic.{name}': (f'/t/{name}', kind) for name, kind in KINDS.items()}
     published |= {
         'sensor.sonar': ('/t/sonar', Range),
         'sensor.line': ('/t/line', std.Float32MultiArray),
