@@ -18,6 +18,7 @@ from cognitive3d_ros.session import streams
 from cognitive3d_ros.session.comments import parse_blocks
 from cognitive3d_ros.session.files import Listing, OpenPart, PartFile, SessionFiles, find_sessions
 from cognitive3d_ros.session.markers import Markers, Region, read_markers
+from cognitive3d_ros.session.metadata import StreamMetadata, stream_metadata
 from cognitive3d_ros.session.motion import Motion
 from cognitive3d_ros.session.motion import pairs as motion_pairs
 from cognitive3d_ros.session.records import (
@@ -215,6 +216,18 @@ class Session(Sequence[Record]):
     def dynamics(self) -> Dynamics:
         """The snapshots of Dynamic Objects and their manifest."""
         return streams.read_dynamics(self._bodies('dynamics'), self._report)
+
+    @cached_property
+    def streams(self) -> Mapping[str, StreamMetadata]:
+        """Its streams by name, and where they come from: what does not change within a stream.
+
+        ``pose``, ``events``, ``annotations``, ``properties``, and where there are any ``dynamics``,
+        ``series/<name>``, ``camera/<name>`` and ``lidar/<name>``.
+        """
+        with_object = self.properties.get('c3d.ros.robot_dynamic_object') is True
+        return stream_metadata(
+            self.properties, self.series, dynamics=with_object or len(self.dynamics) > 0
+        )
 
     @property
     def annotations(self) -> tuple[Annotation, ...]:
