@@ -12,7 +12,9 @@ from cognitive3d_ros.clock import ManualClocks, Reading
 from cognitive3d_ros.errors import SessionError, SpoolLockedError
 from cognitive3d_ros.node.engine import Engine, write_wait_s
 from cognitive3d_ros.parameters import parse
+from cognitive3d_ros.recording.sensors import codec
 from cognitive3d_ros.tf import TransformBuffer
+from cognitive3d_ros.wire.records import CameraFrameRecord, Pose
 
 S = 10**9
 
@@ -137,6 +139,22 @@ def test_what_is_recorded_is_made_durable_within_the_flush_period(make, tmp_path
 )
 def test_flushes_leave_time_for_themselves(took_s, wait_s):
     assert write_wait_s(1.0, took_s) == wait_s
+
+
+def test_a_camera_part_is_written_when_it_is_closed(make, tmp_path):
+    """Not only at the next flush: what is in memory alone is one open part at most."""
+    engine = make(**{'spool.flush_s': 60.0})
+    engine.activate()
+    folder = tmp_path / 'spool' / 'sessions' / engine.recorder.session_id
+    append = engine.recorder._session.spool.append
+    for _ in range(5):
+        append('camera', 'camera', codec().camera_entry(picture()), time_ns=1, at_ns=1)
+    until((folder / 'camera.000001.camera.c3d').exists)
+
+
+def picture():
+    pose = Pose(0, 0, 0, 0, 0, 0, 1)
+    return CameraFrameRecord('front', 1, 0, 'lens', pose, 'jpeg', 640, 480, bytes(1 << 20), 0, 0)
 
 
 def test_a_fault_in_a_thread_is_said_and_the_thread_goes_on(make, monkeypatch):

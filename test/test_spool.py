@@ -161,6 +161,25 @@ def test_binary_entries_wait_for_their_part(spool):
     assert [len(body) for body in bodies(spool, 'lidar')] == [4 * MIB + 3]
 
 
+def test_a_part_that_is_in_memory_alone_asks_to_be_written(spool):
+    """Once it is closed it must not wait for the next flush by the clock; what is journalled may."""
+    asked = []
+    spool.on_part_due = lambda: asked.append(1)
+    session = start(spool)
+    add(session, 'events', 'events', bytes(MIB))
+    add(session, 'camera', 'camera', bytes(MIB), bytes(MIB), bytes(MIB))
+    assert not asked
+    add(session, 'camera', 'camera', bytes(MIB))
+    assert len(asked) == 1  # by size
+    session.flush()
+    add(session, 'camera', 'camera', b'x')
+    add(session, 'camera', 'camera', b'x', at_s=5)
+    assert len(asked) == 2  # by time
+    session.flush(10 * S)
+    session.finish()
+    assert len(asked) == 2  # a flush writes what it closes itself
+
+
 def test_two_classes_share_the_numbers_of_a_stream(spool):
     session = start(spool)
     add(session, 'gaze', 'pose', b'1')

@@ -115,6 +115,7 @@ class Engine:
         )
         self.recorder.recover()
         self._pose_alarm, self._writer_alarm = Alarm(), Alarm()
+        self.spool.on_part_due = self._writer_alarm.ring
         self._threads = [
             threading.Thread(target=self._run, args=(work, alarm), name=name, daemon=True)
             for name, work, alarm in (

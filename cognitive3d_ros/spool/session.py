@@ -69,6 +69,9 @@ class Home(Protocol):
     def full(self) -> bool:
         """Whether there is no room and nothing left to evict."""
 
+    def part_due(self) -> None:
+        """Ask for a flush: a part of entries that are in memory alone has been closed."""
+
     def make_room(self, need_bytes: int, *, starved: bool) -> None:
         """Evict until there is room for so many bytes, as far as there is anything to evict.
 
@@ -203,7 +206,7 @@ class SessionSpool:
             else:
                 segment = self._open.get(key)
                 if segment is not None and at_ns - segment.opened_ns >= rule.close_ns:
-                    self._seal(segment)
+                    self._seal_early(segment)
                     segment = None
                 if segment is None:
                     self._last_segment += 1
@@ -220,7 +223,7 @@ class SessionSpool:
                     self._context = context
                     self._changed = True
                 if segment.size_bytes >= rule.close_bytes:
-                    self._seal(segment)
+                    self._seal_early(segment)
                 return True
         self._home.ledger.drop(reason, source or stream, event=klass == 'events')
         return False
@@ -242,7 +245,7 @@ class SessionSpool:
         with self._lock:
             segment = self._open.get((stream, klass))
             if segment is not None:
-                self._seal(segment)
+                self._seal_early(segment)
 
     def flush(self, at_ns: int | None = None) -> bool:
         """Make durable what was appended, and write the parts that are due.
@@ -313,6 +316,12 @@ class SessionSpool:
         """Close a segment. The lock is held."""
         del self._open[segment.stream, segment.klass]
         self._sealed.append(segment)
+
+    def _seal_early(self, segment: Segment) -> None:
+        """Close a segment between two flushes. The lock is held."""
+        self._seal(segment)
+        if not RULES[segment.klass].journalled:
+            self._home.part_due()
 
     def _run(self) -> bool:
         """Flush; end the session if it is being finished."""

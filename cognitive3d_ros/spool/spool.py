@@ -13,7 +13,8 @@ that returned True is "a flush" here; the tests are in test/test_spool*.py:
  1. What was appended of JSON streams before a flush is on the disk, in the journal or in a finished part.
     (test_power_cut_at_every_call, SpoolMachine)
  2. Camera and lidar entries are on the disk once their part is written; at most one open part of each, 4 MiB
-    or 5 s, is in memory alone. (test_binary_entries_wait_for_their_part)
+    or 5 s, is in memory alone; once it is closed it is written at once, not at the next flush by the clock.
+    (test_binary_entries_wait_for_their_part, test_a_part_that_is_in_memory_alone_asks_to_be_written)
  3. What is on the disk after a crash is what some flush saw: no entry without all that were appended before
     it, and the context that was set with them. (SpoolMachine)
  4. No entry is in two parts, and none is lost by going on after a crash. (test_power_cut_at_every_call)
@@ -102,6 +103,8 @@ class Spool:
         """Whether there is no room and nothing left to evict."""
         self.faults: list[str] = []
         """What was found at opening that is not as it should be, one sentence each."""
+        self.on_part_due: Callable[[], None] = _nothing
+        """Called, from any thread, when a flush before its time would lessen what a crash can cost."""
         self._log = log
         self._sessions = root / 'sessions'
         self._quarantine = Quarantine(fs, root / 'quarantine')
@@ -380,6 +383,10 @@ class Spool:
 
     # What a session calls (session.Home)
 
+    def part_due(self) -> None:
+        """Ask for a flush."""
+        self.on_part_due()
+
     def make_room(self, need_bytes: int, *, starved: bool) -> None:
         """Evict until ``need_bytes`` fit within the limits, or nothing is left to evict."""
         limits = self.limits
@@ -651,6 +658,10 @@ class Spool:
 
 def _silent(_: str) -> None:
     """Log nothing."""
+
+
+def _nothing() -> None:
+    """Do nothing: whoever flushes does so by the clock alone."""
 
 
 def _advice(path: Path, error: OSError) -> str:
