@@ -287,3 +287,14 @@ def test_points_that_cannot_be_read_are_found(folder):
     ((kind, text),) = findings(folder)
     assert kind is Kind.UNREADABLE
     assert text.startswith('lidar.000001.lidar.c3d: ')
+
+
+def test_accounts_that_do_not_add_up_are_found(folder):
+    accounts = {
+        'c3d.account.topic.odom': '5 received = 3 stored + 2 decimated',
+        'c3d.account.topic.imu': '5 received = 3 stored + 1 unaccounted + 1 gated',
+    }
+    write(folder, 'gaze', 5, 'properties', body('gaze', 5, [], properties=accounts))
+    assert findings(folder) == [
+        (Kind.SUM, f'topic.imu: {accounts["c3d.account.topic.imu"]}: does not add up')
+    ]

@@ -12,6 +12,7 @@ import numpy as np
 
 from cognitive3d_ros.counters import Count
 from cognitive3d_ros.errors import FormatError
+from cognitive3d_ros.recording.accounts import PROPERTY, adds_up
 from cognitive3d_ros.session.files import PartFile
 from cognitive3d_ros.session.sensors import CAMERA, LIDAR, read_points, read_records
 from cognitive3d_ros.session.session import SESSION_END, SESSION_START, Session
@@ -79,6 +80,7 @@ def verify(session: Session) -> list[Finding]:
     found += [finding for finding in read_faults if finding.text not in told]
     found += [Finding(Kind.MARKER, text) for text in session.markers.faults]
     found += _losses(session)
+    found += _accounts(session)
     return sorted(found, key=lambda finding: finding.kind is Kind.NOTE)
 
 
@@ -282,6 +284,13 @@ def _losses(session: Session) -> Iterator[Finding]:
         series = session.series.get(count.value)
         if series is not None and len(series) and series.value.max() > 0:
             yield Finding(Kind.LOSS, f'{count.value} reached {series.value.max():g}')
+
+
+def _accounts(session: Session) -> Iterator[Finding]:
+    """Check that what the recorder says of each input adds up: what came in is what it tells the fate of."""
+    for name, text in session.properties.items():
+        if name.startswith(PROPERTY) and not adds_up(str(text)):
+            yield Finding(Kind.SUM, f'{name.removeprefix(PROPERTY)}: {text}: does not add up')
 
 
 def _ranges(numbers: Iterable[int], word: str = 'part') -> str:
