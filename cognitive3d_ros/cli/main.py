@@ -32,6 +32,7 @@ COMMANDS = {
     'sessions': ('sessions', 'list the sessions of a spool or a store'),
     'show': ('show', 'summarise a session'),
     'verify': ('verify', 'check that a session is whole'),
+    'export': ('export', 'write a session in another format: mcap, rosbag2, rawlog, parquet, …'),
     'markers': ('markers', 'list the annotations and marked regions of a session'),
 }
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
-from collections.abc import Iterable, Sequence
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
+
+_EVERY_S = 0.1
 
 
 def add_session(parser: argparse.ArgumentParser) -> None:
@@ -76,3 +81,27 @@ def length(seconds: float) -> str:
 def plural(count: int, word: str) -> str:
     """Return ``1 part`` or ``2 parts``."""
     return f'{count} {word}' if count == 1 else f'{count} {word}s'
+
+
+@contextlib.contextmanager
+def bar(name: str, *, quiet: bool = False) -> Iterator[Callable[[float], None] | None]:
+    """Give what shows progress, 0 to 1, on a line of standard error that is cleared at the end.
+
+    None where nobody looks: no terminal, or ``quiet``.
+    """
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    shown_s = 0.0
+
+    def show(done: float) -> None:
+        nonlocal shown_s
+        now_s = time.monotonic()
+        if now_s - shown_s >= _EVERY_S:
+            shown_s = now_s
+            print(f'\r{printable(name)}: {done:.0%}', end='', file=sys.stderr, flush=True)
+
+    try:
+        yield show
+    finally:
+        print('\r\x1b[K', end='', file=sys.stderr, flush=True)

@@ -117,6 +117,10 @@ class Sensor(Column[S], Generic[S]):
     def __iter__(self) -> Iterator[S]:
         return readable(self._item, range(len(self)))
 
+    def by_time(self) -> Iterator[S]:
+        """Give the records by their stamps, which need not ascend as they arrive."""
+        return readable(self._item, np.argsort(self.time, kind='stable'))
+
 
 class SensorStream:
     """All records of the stream ``camera`` or ``lidar``, in the order in which they arrived."""

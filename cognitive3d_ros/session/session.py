@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from configparser import ConfigParser
 from dataclasses import dataclass
@@ -325,6 +326,17 @@ class Session(Sequence[Record]):
         Records without a motion (the first, and where no pose is known) are left out, unless ``bare``.
         """
         return motion_pairs(self, bare=bare)
+
+    def counts(self) -> Mapping[type[Record], int]:
+        """Return how many records there are of each kind; annotations and health are not counted twice."""
+        counts: Counter[type[Record]] = Counter(type(event) for event in self.events)
+        counts[PoseSample] += len(self.poses)
+        counts[DynamicSnapshot] += len(self.dynamics)
+        for series in self.series.values():
+            counts[series.kind] += len(series)
+        counts.update(self._camera_stream.kinds)
+        counts.update(self._lidar_stream.kinds)
+        return counts
 
     def edit(self) -> EditedSession:
         """Return a copy whose records can be taken out and put in, and which can be saved."""

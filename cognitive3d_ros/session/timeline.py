@@ -72,10 +72,14 @@ class Timeline(Sequence[Record]):
 
     def nearest(self, kind: type[Record], time: float) -> Record | None:
         """Return the record of a kind that is nearest in time, the earlier of two; None without any."""
-        indices = np.flatnonzero(self._of(kind, 0, len(self)))
+        indices = self.indices(kind)
         if len(indices) == 0:
             return None
         return self._record(int(indices[np.argmin(np.abs(self.time[indices] - time))]))
+
+    def indices(self, kind: type[Record]) -> NDArray[np.intp]:
+        """Return the indices of the records of a kind, subtypes too."""
+        return np.flatnonzero(self._of(kind, 0, len(self)))
 
     def readable(self, indices: Iterable[int]) -> Iterator[Record]:
         """Give the records at indices; those that cannot be read any more are passed over."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ from cognitive3d_ros.counters import Count
 from cognitive3d_ros.errors import FormatError
 from cognitive3d_ros.recording.accounts import PROPERTY, adds_up
 from cognitive3d_ros.session.files import PartFile
+from cognitive3d_ros.session.records import Event
 from cognitive3d_ros.session.sensors import CAMERA, LIDAR, read_points, read_records
 from cognitive3d_ros.session.session import SESSION_END, SESSION_START, Session
 from cognitive3d_ros.session.streams import Floats
@@ -84,6 +85,13 @@ def verify(session: Session) -> list[Finding]:
     return sorted(found, key=lambda finding: finding.kind is Kind.NOTE)
 
 
+def absent(session: Session) -> list[str]:
+    """Return what is known to be missing of a session by its names, its ends, and what was read so far."""
+    named = [*_numbers(session), *_ends(session)]
+    texts = [finding.text for finding in named if finding.kind is not Kind.NOTE]
+    return [*texts, *map(str, session.faults)]
+
+
 def _read_parts(session: Session) -> Iterator[PartHeader | Finding]:
     """Read every part, the binary ones too: its checksum, and what it says of itself."""
     for file in session.listing.parts:
@@ -151,19 +159,8 @@ def _one_session(headers: list[PartHeader]) -> Iterator[Finding]:
 
 def _records(session: Session) -> Iterator[Finding]:
     """Check what the data format says of a session's first and last records, and of their order."""
-    events = session.events
-    starts = [event for event in events if event.name == SESSION_START]
-    ends = [event for event in events if event.name == SESSION_END]
-    delivered = session.files.in_spool and 'events' in {
-        part.stream for part in session.parts if part.number > 1
-    }
-    if not starts and not delivered:
-        yield Finding(Kind.NO_START, f'there is no {SESSION_START}')
-    if not ends:
-        state = (
-            'it is being recorded, or is to be recovered' if session.has_journal else 'it was cut'
-        )
-        yield Finding(Kind.NO_END, f'there is no {SESSION_END}: {state}')
+    yield from _ends(session)
+    events, starts, ends = _start_and_end(session)
     for name, found in ((SESSION_START, starts), (SESSION_END, ends)):
         if len(found) > 1:
             yield Finding(Kind.ORDER, f'{len(found)} events {name}')
@@ -187,6 +184,29 @@ def _records(session: Session) -> Iterator[Finding]:
     columns += [(f'series {name}', each.time, True) for name, each in session.series.items()]
     for name, times, ascending in columns:
         yield from _order(name, times, start, end, ascending=ascending)
+
+
+def _start_and_end(session: Session) -> tuple[Sequence[Event], list[Event], list[Event]]:
+    """Return all events, those that start the session and those that end it."""
+    events = session.events
+    starts = [event for event in events if event.name == SESSION_START]
+    ends = [event for event in events if event.name == SESSION_END]
+    return events, starts, ends
+
+
+def _ends(session: Session) -> Iterator[Finding]:
+    """Check that a session has its start and its end."""
+    _, starts, ends = _start_and_end(session)
+    delivered = session.files.in_spool and 'events' in {
+        part.stream for part in session.parts if part.number > 1
+    }
+    if not starts and not delivered:
+        yield Finding(Kind.NO_START, f'there is no {SESSION_START}')
+    if not ends:
+        state = (
+            'it is being recorded, or is to be recovered' if session.has_journal else 'it was cut'
+        )
+        yield Finding(Kind.NO_END, f'there is no {SESSION_END}: {state}')
 
 
 def _snapshots(session: Session) -> Iterator[tuple[str, Floats, bool]]:

@@ -1,0 +1,110 @@
+"""``c3d export``: a session in the formats that people use."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cognitive3d_ros.cli.output import add_session, bar, plural, print_json, printable
+
+if TYPE_CHECKING:
+    from cognitive3d_ros.cli.main import Commands
+
+DESCRIPTION = """\
+Write a session in another format. Poses and points are in REP-103 axes, in the session's reference frame. The
+result appears under its name when it is whole; what the format cannot hold is told in a line. parquet and csv
+are folders of tables that many sessions can be exported to. Exit code 0: all there is was written; 3: something
+of the session is missing or cannot be read.
+"""
+
+
+def add_parser(commands: Commands) -> None:
+    """Add ``c3d export``."""
+    from cognitive3d_ros.export import FORMATS
+
+    parser = commands.add_parser(
+        'export',
+        help='write a session in another format',
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog='formats:\n'
+        + '\n'.join(f'  {name:<9}{form.what}' for name, form in FORMATS.items()),
+    )
+    add_session(parser)
+    parser.add_argument('--to', required=True, choices=FORMATS, metavar='FORMAT', help='see below')
+    parser.add_argument(
+        '-o', '--output', type=Path, required=True, metavar='OUT', help='the file or folder'
+    )
+    parser.add_argument('--force', action='store_true', help='replace what is there already')
+    parser.add_argument(
+        '--robot-frame',
+        default='base_link',
+        metavar='NAME',
+        help='what the frame of the robot is to be called (default: base_link)',
+    )
+    parser.add_argument(
+        '--images',
+        choices=('external', 'inside'),
+        default='external',
+        help='where the pictures of a rawlog go (default: a folder beside it)',
+    )
+    parser.add_argument(
+        '--mrpt',
+        type=int,
+        choices=(2, 3),
+        default=2,
+        help='the version of MRPT that is to read a rawlog (default: 2)',
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Export; 3 if something of the session is missing."""
+    from cognitive3d_ros import open_session
+    from cognitive3d_ros.export import Options, export_session
+    from cognitive3d_ros.session.verify import absent
+
+    session = open_session(args.session, args.session_id)
+    options = Options(images=args.images, mrpt=args.mrpt, robot_frame=args.robot_frame)
+    with _interruptible(), bar(args.output.name, quiet=args.json) as progress:
+        made = export_session(
+            session, args.to, args.output, options=options, replace=args.force, progress=progress
+        )
+    missing = absent(session)
+    if args.json:
+        print_json(
+            {
+                'id': session.id,
+                'format': args.to,
+                'output': str(made.path),
+                'records': made.records,
+                'notes': made.notes,
+                'missing': missing,
+            }
+        )
+        return 3 if missing else 0
+    print(f'{printable(made.path)}: {plural(made.records, "record")} of {printable(session.id)}')
+    for note in made.notes:
+        print(f'  {printable(note)}')
+    for text in missing:
+        print(f'  missing: {printable(text)}', file=sys.stderr)
+    return 3 if missing else 0
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let SIGTERM end the block as Ctrl-C does, so that what was written so far goes away."""
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

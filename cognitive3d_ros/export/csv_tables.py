@@ -1,0 +1,50 @@
+"""Tables as CSV files: ``<out>/<table>/device_id=<device>/session_id=<id>/data.csv``.
+
+The first line names the columns. Times are UTC, ``2026-01-01T00:00:00.250000Z``; what is not known is empty.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cognitive3d_ros.export.job import Job
+from cognitive3d_ros.export.tabular import partition, table_rows
+from cognitive3d_ros.session.tables import DOUBLE, FLOAT, HEAVY, TIME
+
+
+def export(job: Job, work: Path) -> None:
+    """Write the tables that have rows, without the columns that no cell can hold."""
+    for table in table_rows(job):
+        columns = {name: kind for name, kind in table.columns.items() if kind not in HEAVY}
+        file = None
+        try:
+            for rows in table.batches():
+                if file is None:
+                    path = partition(job, work, table.name) / 'data.csv'
+                    file = path.open('w', newline='', encoding='utf-8')
+                    writer = csv.writer(file)
+                    writer.writerow(columns)
+                    if len(columns) < len(table.columns):
+                        left_out = ', '.join(set(table.columns) - set(columns))
+                        job.note(f'{table.name} without {left_out}: parquet holds them')
+                cells = [_cells(rows[name], kind) for name, kind in columns.items()]
+                writer.writerows(zip(*cells, strict=True))
+        finally:
+            if file is not None:
+                file.close()
+
+
+def _cells(values: Any, kind: str) -> Iterable[object]:
+    """Return a column as csv takes it."""
+    if kind == TIME:
+        texts = np.datetime_as_string(values, unit='us', timezone='UTC').tolist()
+        return ['' if text == 'NaT' else text for text in texts]
+    if kind in (DOUBLE, FLOAT):
+        # Nine decimals of a rotation, or of a metre, and no digits that are only noise.
+        return [repr(value) for value in np.round(np.asarray(values, np.float64), 9).tolist()]
+    return values  # type: ignore[no-any-return]

@@ -1,0 +1,219 @@
+"""A session as ROS 2 messages in time order, serialised: what MCAP files and rosbag2 folders hold.
+
+=============================  ==================================  ==========================================
+topic                          type                                what
+=============================  ==================================  ==========================================
+/tf                            tf2_msgs/TFMessage                  robot and sensors in the reference frame
+/pose                          geometry_msgs/PoseStamped           the pose timeline
+/dynamics/<id>                 geometry_msgs/PoseStamped           a Dynamic Object
+/camera/<name>/image/…         sensor_msgs/CompressedImage         ``…/compressed``, as it was stored
+/camera/<name>/camera_info     sensor_msgs/CameraInfo              of the field of view, where it is known
+/lidar/<name>/scan             sensor_msgs/LaserScan               as it was published
+/lidar/<name>/points           sensor_msgs/PointCloud2             in the sensor's own axes
+/series/<name>                 std_msgs/Float64                    a series
+/events                        cognitive3d_msgs/Event              the users' events, as they can be played
+/annotations                   cognitive3d_msgs/Annotation         annotations and log markers
+/events/all                    std_msgs/String                     every event as JSON, with its place
+/events/log                    rcl_interfaces/Log                  events and regions as lines of a log
+/events/markers                visualization_msgs/MarkerArray      events and regions where they were
+=============================  ==================================  ==========================================
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from cognitive3d_ros.export.event_messages import EventMessages
+from cognitive3d_ros.export.job import Job
+from cognitive3d_ros.export.ros import RosView, times_ns
+from cognitive3d_ros.export.serialiser import NUMBER, POSE, TF, Message, Serialiser, Topic
+from cognitive3d_ros.session.records import CameraFrame, LaserScan, PointCloud, SensorRecord
+
+_IMAGE: Final = 'sensor_msgs/msg/CompressedImage'
+_CAMERA_INFO: Final = 'sensor_msgs/msg/CameraInfo'
+_SCAN: Final = 'sensor_msgs/msg/LaserScan'
+_POINTS: Final = 'sensor_msgs/msg/PointCloud2'
+_FLOAT32: Final = 7  # of sensor_msgs/PointField
+
+
+class RosMessages:
+    """Makes the messages of one export."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._session = job.session
+        self._view = RosView(job.session, job.options.robot_frame)
+        self._made = Serialiser()
+        self._tf = Topic('/tf', TF)
+        self.store = self._made.store
+        """The types of the messages."""
+
+    def messages(self) -> Iterator[Message]:
+        """Give all messages by time."""
+        self._job.expect_all()
+        events = EventMessages(self._job, self._view, self._made).messages()
+        streams = [self._path(), *self._objects(), *self._cameras(), *self._lidars()]
+        return heapq.merge(*streams, *self._series(), events, key=lambda message: message.time_ns)
+
+    def _path(self) -> Iterator[Message]:
+        topic, view = Topic('/pose', POSE, self._about('pose')), self._view
+        path = view.path()
+        poses = self._made.poses(view.reference, *path)
+        transforms = self._made.transforms(view.reference, view.robot, *path)
+        for at_ns, pose, transform in zip(path.time_ns.tolist(), poses, transforms, strict=True):
+            yield Message(at_ns, self._tf, transform)
+            yield Message(at_ns, topic, pose)
+            self._job.step()
+
+    def _objects(self) -> Iterator[Iterator[Message]]:
+        dynamics, view = self._session.dynamics, self._view
+        ids = np.array(dynamics.ids)
+        for object_id in dict.fromkeys(dynamics.ids):
+            rows = np.flatnonzero(ids == object_id)
+            rows = rows[np.argsort(dynamics.time[rows], kind='stable')]
+            about = {**self._about('dynamics'), 'c3d.id': object_id}
+            topic = Topic(self._made.name('/dynamics/', object_id), POSE, about)
+            at_ns = times_ns(dynamics.time[rows])
+            p = view.position(dynamics.p[rows])
+            r = view.axes.ros_object_rotation(dynamics.r[rows])
+            poses = self._made.poses(view.reference, at_ns, p, r)
+            yield self._counted(topic, at_ns.tolist(), poses)
+
+    def _series(self) -> Iterator[Iterator[Message]]:
+        for series in self._session.series.values():
+            name = self._made.name('/series/', series.name)
+            topic = Topic(name, NUMBER, self._about(f'series/{series.name}'))
+            order = np.argsort(series.time, kind='stable')
+            at_ns = times_ns(series.time[order])
+            numbers = self._made.numbers(at_ns, series.value[order])
+            yield self._counted(topic, at_ns.tolist(), numbers)
+
+    def _about(self, stream: str) -> dict[str, str]:
+        """Return the metadata of a stream: its name, and where it came from."""
+        known = self._session.streams.get(stream)
+        return {'c3d.stream': stream, **({} if known is None else known.rock())}
+
+    def _counted(self, topic: Topic, times: list[int], rows: Iterator[bytes]) -> Iterator[Message]:
+        for at_ns, data in zip(times, rows, strict=True):
+            yield Message(at_ns, topic, data)
+            self._job.step()
+
+    def _sensor_tf(self, record: SensorRecord) -> Iterator[Message]:
+        """Give where a sensor was, unless its frame is the one that all poses are in."""
+        parent, child = self._view.reference, record.frame_id
+        if child and child != parent:
+            p, r = self._view.sensor_pose(record)
+            data = self._made.transform(record.time_ns, parent, child, p, r)
+            yield Message(record.time_ns, self._tf, data)
+
+    def _cameras(self) -> Iterator[Iterator[Message]]:
+        for name in self._session.cameras:
+            base = self._made.name('/camera/', name)
+            about = self._about(f'camera/{name}')
+            image = Topic(f'{base}/image/compressed', _IMAGE, about)
+            yield self._frames(name, image, Topic(f'{base}/camera_info', _CAMERA_INFO, about))
+
+    def _frames(self, name: str, image: Topic, info: Topic) -> Iterator[Message]:
+        known = 0
+        for frame in self._session.camera(name).by_time():
+            at_ns = frame.time_ns
+            yield from self._sensor_tf(frame)
+            header = self._made.header(at_ns, frame.frame_id)
+            data = np.frombuffer(frame.data, np.uint8)
+            yield self._made.message(at_ns, image, header=header, format=frame.format, data=data)
+            if 0 < frame.hfov_degrees < 180 and 0 < frame.vfov_degrees < 180:
+                yield self._camera_info(frame, info, header)
+                known += 1
+            self._job.step()
+        if known:
+            self._job.note(
+                'camera_info is of the field of view: the principal point in the middle, no distortion'
+            )
+
+    def _camera_info(self, frame: CameraFrame, topic: Topic, header: Any) -> Message:
+        """Return the pinhole camera that has the frame's field of view."""
+        width, height = frame.width, frame.height
+        fx = width / 2 / math.tan(math.radians(frame.hfov_degrees) / 2)
+        fy = height / 2 / math.tan(math.radians(frame.vfov_degrees) / 2)
+        cx, cy = (width - 1) / 2, (height - 1) / 2
+        return self._made.message(
+            frame.time_ns,
+            topic,
+            header=header,
+            height=height,
+            width=width,
+            distortion_model='plumb_bob',
+            d=np.zeros(5),
+            k=np.array([fx, 0, cx, 0, fy, cy, 0, 0, 1]),
+            r=np.eye(3).ravel(),
+            p=np.array([fx, 0, cx, 0, 0, fy, cy, 0, 0, 0, 1, 0]),
+            binning_x=0,
+            binning_y=0,
+            roi=self._made.make('sensor_msgs/RegionOfInterest', 0, 0, 0, 0, do_rectify=False),
+        )
+
+    def _lidars(self) -> Iterator[Iterator[Message]]:
+        for name in self._session.lidars:
+            base = self._made.name('/lidar/', name)
+            about = self._about(f'lidar/{name}')
+            scan = Topic(f'{base}/scan', _SCAN, about)
+            yield self._sweeps(name, scan, Topic(f'{base}/points', _POINTS, about))
+
+    def _sweeps(self, name: str, scan: Topic, points: Topic) -> Iterator[Message]:
+        for record in self._session.lidar(name).by_time():
+            yield from self._sensor_tf(record)
+            header = self._made.header(record.time_ns, record.frame_id)
+            if isinstance(record, LaserScan):
+                yield self._scan(record, scan, header)
+            elif isinstance(record, PointCloud):
+                yield self._cloud(record, points, header)
+            self._job.step()
+
+    def _scan(self, record: LaserScan, topic: Topic, header: Any) -> Message:
+        return self._made.message(
+            record.time_ns,
+            topic,
+            header=header,
+            angle_min=record.angle_min,
+            angle_max=record.angle_max,
+            angle_increment=record.angle_increment,
+            time_increment=record.time_increment,
+            scan_time=record.scan_time,
+            range_min=record.range_min,
+            range_max=record.range_max,
+            ranges=record.ranges,
+            intensities=record.intensities,
+        )
+
+    def _cloud(self, cloud: PointCloud, topic: Topic, header: Any) -> Message:
+        xyz = self._view.points(cloud)
+        columns: list[tuple[str, Any]] = [(name, xyz[:, i]) for i, name in enumerate('xyz')]
+        if cloud.colors is not None:
+            red, green, blue = cloud.colors.astype(np.uint32).T
+            columns.append(('rgb', (red << 16 | green << 8 | blue).view(np.float32)))
+        if cloud.intensities is not None:
+            columns.append(('intensity', cloud.intensities.astype(np.float32)))
+        data = np.empty((len(xyz), len(columns)), '<f4')
+        for index, (_, values) in enumerate(columns):
+            data[:, index] = values
+        return self._made.message(
+            cloud.time_ns,
+            topic,
+            header=header,
+            height=1,
+            width=len(xyz),
+            fields=[
+                self._made.make('sensor_msgs/PointField', name, 4 * index, _FLOAT32, 1)
+                for index, (name, _) in enumerate(columns)
+            ],
+            is_bigendian=False,
+            point_step=4 * len(columns),
+            row_step=4 * len(columns) * len(xyz),
+            data=data.view(np.uint8).ravel(),
+            is_dense=True,
+        )

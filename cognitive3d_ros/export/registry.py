@@ -1,0 +1,75 @@
+"""The formats, and the one way in which all of them are written."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cognitive3d_ros.errors import ExportError
+from cognitive3d_ros.export.job import Job, Options, Progress
+from cognitive3d_ros.export.output import written
+from cognitive3d_ros.session.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One format: the module that writes it, and what it is.
+
+    ``adds``: the result is a folder that may hold other sessions already.
+    """
+
+    module: str
+    what: str
+    adds: bool = False
+
+
+FORMATS: Mapping[str, Format] = {
+    'mcap': Format('mcap_file', 'one MCAP file of ROS 2 messages'),
+    'rosbag2': Format('rosbag2', 'a folder that ros2 bag plays'),
+    'rawlog': Format('rawlog', "an MRPT rawlog, with its pictures' folder beside it"),
+    'pocolog': Format('pocolog', 'a Rock log file, <name>.0.log'),
+    'parquet': Format('parquet', 'a folder of tables, for many sessions', adds=True),
+    'csv': Format('csv_tables', 'the same as CSV files', adds=True),
+    'tum': Format('tum', 'the path as a TUM trajectory'),
+    'kitti': Format('kitti', 'the path as KITTI poses'),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What an export has made: ``notes`` say what the format cannot hold."""
+
+    path: Path
+    records: int
+    notes: tuple[str, ...]
+
+
+def export_session(
+    session: Session,
+    to: str,
+    out: Path,
+    *,
+    options: Options | None = None,
+    replace: bool = False,
+    progress: Progress | None = None,
+) -> Exported:
+    """Write a session in a format of :data:`FORMATS`.
+
+    ``out`` appears when it is whole; what is there already is kept unless ``replace``. What of the session
+    cannot be read is left out, and in ``session.faults``.
+
+    Raises:
+        ExportError: it cannot be written there, or not in this format.
+        ReadError: the session does not say which axes its poses are in.
+        OSError: the disk refused.
+    """
+    if to not in FORMATS:
+        raise ExportError(f'{to!r} is no format: known are {", ".join(FORMATS)}')
+    form = FORMATS[to]
+    module = importlib.import_module(f'cognitive3d_ros.export.{form.module}')
+    job = Job(session, out.absolute().name, options or Options(), progress)
+    with written(out, replace=replace, adds=form.adds) as work:
+        module.export(job, work)
+    return Exported(out, job.done, tuple(job.notes))

@@ -1,0 +1,74 @@
+"""A session in ROS terms: frames by name, poses and points in REP-103 axes, times in nanoseconds."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cognitive3d_ros.conventions import OPTICAL_FORWARD_Z
+from cognitive3d_ros.quaternions import Array
+from cognitive3d_ros.session.records import LaserScan, PointCloud, SensorRecord
+from cognitive3d_ros.session.session import Session
+from cognitive3d_ros.session.streams import Floats
+
+Times = NDArray[np.int64]
+_TICKS_PER_S = 100_000
+_NS_PER_TICK = 10_000
+
+
+class Path(NamedTuple):
+    """Poses in time order, in the reference frame."""
+
+    time_ns: Times
+    p: Array
+    """(N, 3), metres."""
+    r: Array
+    """(N, 4), x y z w."""
+
+
+def times_ns(times: Floats) -> Times:
+    """Return stored times in nanoseconds, exactly: they have five decimals, or whole milliseconds."""
+    ns: Times = np.rint(times * _TICKS_PER_S).astype(np.int64) * _NS_PER_TICK
+    return ns
+
+
+class RosView:
+    """What exporters want to know of a session. Raises ReadError where it names no pose convention."""
+
+    def __init__(self, session: Session, robot_frame: str) -> None:
+        self.session = session
+        self.axes = session.axes
+        properties = session.properties
+        self.reference = str(properties.get('c3d.ros.reference_frame', 'map'))
+        """The frame that all poses are in."""
+        gaze = str(properties.get('c3d.ros.gaze_frame', ''))
+        turned = properties.get('c3d.ros.gaze_frame_convention') == OPTICAL_FORWARD_Z
+        self.robot = f'{gaze}_body' if gaze and turned else gaze or robot_frame
+        """The frame that the pose timeline follows. An optical one was turned into that of its body."""
+
+    def path(self) -> Path:
+        """Return the pose timeline."""
+        track = self.session.track
+        return Path(
+            times_ns(track.time),
+            self.axes.ros_position(track.p) + 0.0,  # no −0
+            self.axes.ros_pose_rotation(track.r) + 0.0,
+        )
+
+    def position(self, point: ArrayLike) -> Array:
+        """Return scene positions (…, 3) in the reference frame."""
+        return self.axes.ros_position(point) + 0.0
+
+    def sensor_pose(self, record: SensorRecord) -> tuple[Array, Array]:
+        """Return where a sensor was in the reference frame: position (3,) and rotation (4,)."""
+        stored = np.asarray(record.pose, dtype=np.float64)
+        scan = isinstance(record, LaserScan)
+        turn = self.axes.ros_scan_rotation if scan else self.axes.ros_object_rotation
+        return self.axes.ros_position(stored[:3]), turn(stored[3:])
+
+    def points(self, cloud: PointCloud) -> NDArray[np.float32]:
+        """Return the points of a cloud in the sensor's own axes, (N, 3) in metres."""
+        # A change of axes and signs: exact in any type.
+        return self.axes.ros_position(cloud.positions).astype(np.float32)
