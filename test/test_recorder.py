@@ -55,6 +55,18 @@ def test_a_session_from_start_to_end(rig):
     assert not (r.root / 'sessions' / session_id / 'journal').exists()
 
 
+@pytest.mark.rule(8)
+def test_the_length_is_the_difference_of_the_times_as_they_are_stored(rig):
+    r = rig()
+    r.clocks.advance(5_100)  # rounds up
+    r.recorder.start_session()
+    r.clocks.advance(57_154_950)  # ends at 57,160,050 ns: rounds down
+    r.recorder.end_session('shutdown')
+    start, end = r.event('c3d.sessionStart'), r.event('c3d.sessionEnd')
+    assert (start['time'], end['time']) == (T0 + 0.00001, T0 + 0.05716)
+    assert end['properties']['sessionlength'] == 0.05715
+
+
 @pytest.mark.rule(3, 4, 11)
 def test_sessions_started_in_one_second_do_not_share_an_id(rig):
     r = rig()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 
-from cognitive3d_ros.clock import NS_PER_S
 from cognitive3d_ros.errors import SpoolError
 from cognitive3d_ros.log import Log
 from cognitive3d_ros.spool import SessionSpool, Spool
 from cognitive3d_ros.wire import bodies
 from cognitive3d_ros.wire.assemble import assemble
 from cognitive3d_ros.wire.bodies import PropertyValue
-from cognitive3d_ros.wire.numbers import rounded
+from cognitive3d_ros.wire.numbers import elapsed
 
 ENDED = b'{"ended":true}'
 """The context of a session whose ``c3d.sessionEnd`` is recorded: what is missing is only its last parts."""
@@ -47,7 +46,7 @@ def _end(session: SessionSpool) -> None:
     end_ns = max(session.latest_ns, identity.start_ns)
     properties: dict[str, PropertyValue] = {
         'Reason': 'abnormalEnd',
-        'sessionlength': rounded((end_ns - identity.start_ns) / NS_PER_S),
+        'sessionlength': elapsed(identity.start_ns, end_ns),
         'c3d.recovered': True,
     }
     point: bodies.Vector3 = (0.0, 0.0, 0.0)

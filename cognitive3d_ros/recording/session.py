@@ -36,7 +36,7 @@ from cognitive3d_ros.tf import Miss, Transform, TransformSource
 from cognitive3d_ros.wire import bodies
 from cognitive3d_ros.wire.bodies import PropertyValue, Vector3
 from cognitive3d_ros.wire.identity import SessionIdentity
-from cognitive3d_ros.wire.numbers import TICKS_PER_S, rounded, ticks, vector
+from cognitive3d_ros.wire.numbers import elapsed, rounded, vector
 
 HEALTH_NS = 5 * NS_PER_S
 RETRY_NS = 10_000_000  # how soon a record that waits for tf is tried again
@@ -530,7 +530,7 @@ class Session:
         self.learn({f'{PROPERTY}{account.source}': str(account) for account in self.accounts})
         self.record_learnt(arrival)
         wire_ns = max(arrival.wire_ns, self._latest_event_ns)
-        length_s = rounded((wire_ns - self.clock.start_ns) / NS_PER_S)
+        length_s = elapsed(self.clock.start_ns, wire_ns)
         event = _Event(
             'c3d.sessionEnd',
             {'Reason': reason, 'sessionlength': length_s},

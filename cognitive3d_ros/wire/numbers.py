@@ -39,6 +39,11 @@ def seconds(time_ns: int) -> str:
     return f'{whole}.{decimals:05d}'.rstrip('0').rstrip('.') if decimals else str(whole)
 
 
+def elapsed(start_ns: int, end_ns: int) -> int | float:
+    """Return the seconds between two times as they are stored: the difference of their five decimals."""
+    return rounded((ticks(end_ns) - ticks(start_ns)) / TICKS_PER_S)
+
+
 def rounded(value: float) -> int | float:
     """Return a property's number: five decimals, and an integer where that is whole."""
     result = round(value, 5)
