@@ -36,7 +36,7 @@ from cognitive3d_ros.tf import Miss, Transform, TransformSource
 from cognitive3d_ros.wire import bodies
 from cognitive3d_ros.wire.bodies import PropertyValue, Vector3
 from cognitive3d_ros.wire.identity import SessionIdentity
-from cognitive3d_ros.wire.numbers import elapsed, rounded, vector
+from cognitive3d_ros.wire.numbers import TICKS_PER_S, elapsed, rounded, ticks, vector
 
 HEALTH_NS = 5 * NS_PER_S
 RETRY_NS = 10_000_000  # how soon a record that waits for tf is tried again
