@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Final
 
 import numpy as np
@@ -245,15 +245,18 @@ _SPECIAL: Final[Mapping[str, Callable[[str], Converter]]] = {
 # Any type, by path
 
 
-def _step(path: str) -> Callable[[Any], Any]:
+def _getter(path: str) -> Callable[[Any], Any]:
     """Return what reads the field of a path; it raises one of MALFORMED where there is no such field."""
-    steps = [int(word) if word.isdigit() else word for word in path.split('.')]
-    if not any(isinstance(step, int) for step in steps):
+    words = path.split('.')
+    if not any(word.isdigit() for word in words):
         return attrgetter(path)
+    steps: list[Callable[[Any], Any]] = [
+        itemgetter(int(word)) if word.isdigit() else attrgetter(word) for word in words
+    ]
 
     def get(message: Any) -> Any:
         for step in steps:
-            message = message[step] if isinstance(step, int) else getattr(message, step)
+            message = step(message)
         return message
 
     return get
@@ -267,8 +270,15 @@ def _value(get: Callable[[Any], Any], message: Any) -> Any:
 
 
 def _paths(fields: Sequence[str]) -> Read:
-    getters = [_step(path) for path in fields]
-    return lambda message: [_value(get, message) for get in getters]
+    getters = [_getter(path) for path in fields]
+
+    def read(message: Any) -> Sequence[Any]:
+        try:
+            return [get(message) for get in getters]
+        except MALFORMED:
+            return [_value(get, message) for get in getters]
+
+    return read
 
 
 def unreadable(message: Any, fields: Iterable[str]) -> list[str]:
@@ -276,7 +286,7 @@ def unreadable(message: Any, fields: Iterable[str]) -> list[str]:
     found = []
     for path in fields:
         try:
-            value = _step(path)(message)
+            value = _getter(path)(message)
         except IndexError:
             continue  # a list may be longer another time
         except MALFORMED:

@@ -32,11 +32,12 @@ class ChangeGate:
         for name, value in samples:
             before = last.get(name)
             if before is not None and now - before[1] < _KEEP_TICKS:
-                # Most samples of a series that stands still end here, without being rounded.
-                if abs(value - before[0]) < _CHANGE - _SURE:
+                # Rounding costs most: what is clearly within the threshold, or beyond it, needs little of it.
+                change = abs(value - before[0])
+                if change < _CHANGE - _SURE:
                     continue
                 stored = round(value, 5)
-                if not round(abs(stored - before[0]), 5) > _CHANGE:
+                if change < _CHANGE + _SURE and not round(abs(stored - before[0]), 5) > _CHANGE:
                     continue
             else:
                 stored = round(value, 5)
