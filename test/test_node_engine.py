@@ -1,6 +1,9 @@
 """What runs between configure and cleanup, without ROS: threads, and sessions that wait for the clock."""
 
+import errno
+import functools
 import gc
+import os
 import threading
 import time
 from pathlib import Path
@@ -13,6 +16,7 @@ from cognitive3d_ros.errors import SessionError, SpoolLockedError
 from cognitive3d_ros.node.engine import Engine, write_wait_s
 from cognitive3d_ros.parameters import parse
 from cognitive3d_ros.recording.sensors import codec
+from cognitive3d_ros.spool import Fs, Spool
 from cognitive3d_ros.tf import TransformBuffer
 from cognitive3d_ros.wire.records import CameraFrameRecord, Pose
 
@@ -118,6 +122,26 @@ def test_close_ends_the_session_and_frees_everything(make):
     assert [end['properties']['Reason'] for end in ends] == ['shutdown'] * 3
 
 
+def test_an_end_that_fails_frees_everything_too(make, monkeypatch):
+    before = held()
+    engine = make()
+    engine.activate()
+
+    def end_session(reason):
+        raise RuntimeError('out of luck')
+
+    monkeypatch.setattr(engine.recorder, 'end_session', end_session)
+    with pytest.raises(RuntimeError):
+        engine.close(0.0)
+    del engine
+    make.engines.clear()
+    monkeypatch.undo()
+    assert held() == before
+    make()  # the spool is free, and closes what did not end
+    ends = [e for e in make.stored.events() if e['name'] == 'c3d.sessionEnd']
+    assert ends[0]['properties']['Reason'] == 'abnormalEnd'
+
+
 def test_a_configuration_that_fails_frees_everything(make):
     make()
     before = held()
@@ -177,6 +201,66 @@ def test_a_fault_in_a_thread_is_said_and_the_thread_goes_on(make, monkeypatch):
 def test_a_disk_that_is_nearly_full_is_said_at_configure(make):
     make(**{'spool.min_free_bytes': 2**62})
     assert 'spool.min_free_bytes' in make.log.of('error')[0]
+
+
+class RefusingFs(Fs):
+    """The real disk; every change of it is refused while ``code`` is set."""
+
+    code = 0
+
+    def _check(self):
+        if self.code:
+            raise OSError(self.code, os.strerror(self.code))
+
+    def create(self, path):
+        self._check()
+        return super().create(path)
+
+    def write(self, fd, data):
+        self._check()
+        return super().write(fd, data)
+
+    def make_folder(self, path):
+        self._check()
+        super().make_folder(path)
+
+    def rename(self, old, new):
+        self._check()
+        super().rename(old, new)
+
+    def remove(self, path):
+        self._check()
+        super().remove(path)
+
+
+@pytest.mark.parametrize('code', [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO])
+def test_a_disk_that_refuses_in_mid_session(make, monkeypatch, code):
+    """Nothing raises, everything goes on in memory, and reaches the disk when that takes it again."""
+    fs = RefusingFs()
+    monkeypatch.setattr(Spool, 'open', functools.partial(Spool.open, fs=fs))
+    engine = make(**{'spool.flush_s': 0.05})
+    engine.activate()
+    first = engine.recorder.session_id
+    engine.recorder.event('before')
+    fs.code = code
+    until(lambda: engine.recorder.status().error)
+    assert os.strerror(code) in engine.recorder.status().error
+    engine.recorder.event('in memory')
+    engine.end_session('in the dark')
+    with pytest.raises(SessionError, match=os.strerror(code)):
+        engine.start_session('', '', '')
+    fs.code = 0
+    second = engine.start_session('', '', '')
+    until(lambda: not (engine.spool.root / 'sessions' / first / 'journal').exists())
+    engine.recorder.event('afterwards')
+    until(lambda: not engine.recorder.status().error)
+    engine.close(0.0)
+    names = [e['name'] for e in make.stored.events(first)]
+    assert names == ['c3d.sessionStart', 'before', 'in memory', 'c3d.sessionEnd']
+    names = [e['name'] for e in make.stored.events(second)]
+    assert names == ['c3d.sessionStart', 'afterwards', 'c3d.sessionEnd']
+    assert any(os.strerror(code) in text for text in make.log.of('warning'))
+    assert not [text for text in make.log.lines if 'fault' in text[1]]
 
 
 def test_a_simulated_clock_that_stands_still_costs_nothing(make, monkeypatch):

@@ -1,0 +1,191 @@
+"""The kill campaign: a real node that records at full load is killed with -9 again and again.
+
+``python test/campaign.py --rounds 200``. In each round a node is configured on the spool that the last one
+left, while a robot publishes without a pause; at a random moment, of its start or of its recording, it is
+killed. Its gateway is up, down or failing in every way meanwhile, and changes at random. When all rounds are
+done what is left is drained, and the gateway's store is held against the robot's own log of what it published:
+
+- of each session, the events, samples and pose ticks between the first and the last that are stored are all
+  there, once, and none that was published before the window of the kill comes after the last;
+- pictures and scans are numbered without a gap, once each, and what is missing at the end fits into one open
+  part;
+- the parts of each stream are numbered from 1 without a gap; the session begins with its start, and ends as the
+  recovery ends it: abnormalEnd, at its latest record; and c3d verify finds nothing.
+
+The window is that of the README: ``spool.flush_s`` (1 s), and for what has a pose 0.5 s of waiting for tf.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from campaign_check import FLUSH_S, POSE_HZ, Comparison, Outcome, Round
+from failing_front import Front
+from node_rig import NodeProcess, until
+
+from cognitive3d_ros.gateway.server import running_gateway
+
+HERE = Path(__file__).parent
+C3D = (sys.executable, '-m', 'cognitive3d_ros.cli.main')
+PARAMS = {
+    'sample_rate_hz': POSE_HZ,
+    'pose_convention': 'rep103',
+    'reference_frames': ['map'],
+    'spool.flush_s': FLUSH_S,
+    'upload.enabled': True,
+    'topics': ['count'],
+    'topic.count.topic': '/count',
+    'topic.count.rate_hz': 0.0,
+    'cameras': ['front'],
+    'camera.front.topic': '/image/compressed',
+    'camera.front.rate_hz': 0.0,
+    'lidars': ['top'],
+    'lidar.top.topic': '/scan',
+    'lidar.top.rate_hz': 0.0,
+}
+
+
+def kill_rounds(folder: Path, front: Front, chance: random.Random, rounds: int, limit_s: float):
+    """Give the rounds as they are done; none is begun after ``limit_s``."""
+    end_s = time.monotonic() + limit_s
+    for number in range(rounds):
+        if time.monotonic() > end_s:
+            return
+        front.set(chance.choice(Front.MODES))
+        begin_ns = time.time_ns()
+        node = NodeProcess(
+            folder / f'round-{number:03d}',
+            **PARAMS,
+            gateway=front.url,
+            **{'spool.dir': str(folder / 'spool')},
+        )
+        try:
+            if chance.random() < 0.85:
+                until(lambda node=node: 'started' in node.text, 60, what=f'a session: {node.log}')
+                live_s = (
+                    chance.uniform(5.5, 8) if chance.random() < 0.1 else chance.uniform(0.2, 4)
+                )
+            else:
+                live_s = chance.uniform(0.1, 4)
+            _live(front, chance, live_s)
+            alive = node.process.poll() is None
+            kill_ns = time.time_ns()
+            node.process.kill()
+        finally:
+            node.close()
+            node.kill()
+        assert alive, f'the node of round {number} died by itself: {node.text}'
+        started = re.findall(r'session (\S+) started', node.text)
+        yield Round(begin_ns, kill_ns, started[0] if started else None)
+
+
+def _live(front: Front, chance: random.Random, live_s: float) -> None:
+    """Let so much time pass; the gateway may change meanwhile."""
+    end_s = time.monotonic() + live_s
+    while (left_s := end_s - time.monotonic()) > 0:
+        time.sleep(min(left_s, chance.uniform(0.3, 1.5)))
+        if chance.random() < 0.3:
+            front.set(chance.choice(Front.MODES))
+
+
+class Robot:
+    """The robot in a process of its own, and its log."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self.log = folder / 'published.txt'
+        command = [sys.executable, str(HERE / 'campaign_robot.py'), str(self.log), *arguments]
+        self._process = subprocess.Popen(command)
+
+    def begin(self) -> None:
+        until(lambda: self.log.exists() and self.log.stat().st_size > 1000, what='the robot')
+
+    def stop(self) -> None:
+        self._process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(20)
+        self._process.kill()
+        self._process.wait()
+
+
+def run(folder: Path, *, rounds: int, seed: int, limit_s: float, slack_s: float) -> Outcome:
+    """Run a campaign in a folder and return what it found."""
+    chance, outcome = random.Random(seed), Outcome(seed)
+    begin_s = time.monotonic()
+    with running_gateway(folder / 'store') as gateway:
+        front = Front(gateway.url, chance)
+        robot = Robot(folder)
+        try:
+            robot.begin()
+            for one in kill_rounds(folder, front, chance, rounds, limit_s):
+                outcome.rounds.append(one)
+        finally:
+            robot.stop()
+            front.set('down')
+        outcome.took_s = time.monotonic() - begin_s
+        drained = subprocess.run(
+            [
+                *C3D,
+                'spool',
+                'drain',
+                str(folder / 'spool'),
+                '--gateway',
+                gateway.url,
+                '--timeout',
+                '300',
+            ],
+            capture_output=True,
+            text=True,
+        )
+    if drained.returncode != 0:
+        outcome.problems.append(f'drain: {drained.returncode}: {drained.stdout}{drained.stderr}')
+    if left := [str(path) for path in (folder / 'spool').rglob('*.*')]:
+        outcome.problems.append(f'left in the spool: {left}')
+    Comparison(folder / 'store', robot.log, outcome, slack_s).run()
+    return outcome
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('--rounds', type=int, default=200)
+    parser.add_argument('--seed', type=int, default=time.time_ns() % 10**6)
+    parser.add_argument('--minutes', type=float, default=60.0, help='begin no round after these')
+    parser.add_argument(
+        '--slack', type=float, default=0.5, help='s beyond the window, for a busy machine'
+    )
+    parser.add_argument(
+        '--folder', type=Path, help='keep everything there (default: nothing is kept)'
+    )
+    arguments = parser.parse_args()
+    # As conftest.py does for the tests.
+    os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
+    os.environ['ROS_DOMAIN_ID'] = str(1 + os.getpid() % 101)
+    os.environ['ROS_PYTHON_CHECK_FIELDS'] = '1'
+    print(f'seed {arguments.seed}', flush=True)
+    with contextlib.ExitStack() as stack:
+        folder = arguments.folder
+        if folder is None:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        folder.mkdir(parents=True, exist_ok=True)
+        outcome = run(
+            folder,
+            rounds=arguments.rounds,
+            seed=arguments.seed,
+            limit_s=60 * arguments.minutes,
+            slack_s=arguments.slack,
+        )
+    print(outcome)
+    return 1 if outcome.problems else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

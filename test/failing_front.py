@@ -1,0 +1,104 @@
+"""A gateway that fails in every way, and what is behind it one that does not."""
+
+from __future__ import annotations
+
+import random
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import requests
+
+
+class Front:
+    """What the node takes for its gateway.
+
+    ``up`` passes on, ``failing`` fails in every way, ``down`` is not there.
+    """
+
+    MODES = ('up', 'failing', 'down')
+
+    def __init__(self, behind: str, chance: random.Random) -> None:
+        self.behind, self.chance, self.mode = behind, chance, 'up'
+        self.passed = self.failed = 0
+        self._server = _Server(('127.0.0.1', 0), self)
+        self._address = self._server.server_address
+        self.url = f'http://127.0.0.1:{self._address[1]}'
+        self._serve()
+
+    def _serve(self) -> None:
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
+        self._thread.start()
+
+    def set(self, mode: str) -> None:
+        before, self.mode = self.mode, mode
+        if mode == 'down' and before != 'down':
+            self.close()
+        elif before == 'down' and mode != 'down':
+            self._server = _Server(self._address, self)
+            self._serve()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, address, front: Front) -> None:
+        self.front = front
+        super().__init__(address, _Handler)
+
+    def handle_error(self, *_) -> None:
+        pass  # nodes are killed in the middle of everything
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+
+    def do_POST(self) -> None:
+        front = self.server.front
+        fault = front.chance.choice(FAULTS) if front.mode == 'failing' else ''
+        if front.mode == 'down' or fault == 'cut':
+            self.close_connection = True
+            return
+        body = self.rfile.read(int(self.headers['Content-Length']))
+        if isinstance(fault, tuple):
+            front.failed += 1
+            self._answer(fault[0], fault[1], b'<html>please log in</html>')
+            return
+        passed = requests.post(
+            front.behind + self.path, data=body, headers=dict(self.headers), timeout=30
+        )
+        if fault == 'silent' or front.mode == 'down':
+            front.failed += 1
+            self.close_connection = True  # it has it, and says nothing
+            return
+        front.passed += 1
+        self._answer(passed.status_code, passed.headers, passed.content)
+
+    def _answer(self, status, headers, body) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            if name.lower() not in ('content-length', 'transfer-encoding', 'connection'):
+                self.send_header(name, value)
+        self.send_header('Content-Length', str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_) -> None:
+        pass
+
+
+FAULTS = (
+    '',
+    '',
+    'cut',  # before the body is read
+    'silent',
+    (503, {}),
+    (429, {'Retry-After': '1'}),
+    (302, {'Location': 'http://127.0.0.1:9/login'}),
+    (200, {'Content-Type': 'text/html'}),
+)
