@@ -248,18 +248,20 @@ class Engine:
         """
         if self._stopping:
             return
-        self.deactivate('shutdown')
-        self.recorder.close()
-        self._stopping = True
-        for alarm in (self._pose_alarm, self._writer_alarm):
-            alarm.ring()
-        for thread in self._threads:
-            thread.join()
-        if self.uploader.stop(delivery_s):
-            self._transport.close()
-        self.spool.close()
-        for alarm in (self._pose_alarm, self._writer_alarm):
-            alarm.close()
+        try:
+            self.deactivate('shutdown')
+            self.recorder.close()
+        finally:
+            self._stopping = True
+            for alarm in (self._pose_alarm, self._writer_alarm):
+                alarm.ring()
+            for thread in self._threads:
+                thread.join()
+            if self.uploader.stop(delivery_s):
+                self._transport.close()
+            self.spool.close()
+            for alarm in (self._pose_alarm, self._writer_alarm):
+                alarm.close()
 
 
 def write_wait_s(flush_s: float, took_s: float) -> float:
