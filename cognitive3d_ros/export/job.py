@@ -73,9 +73,9 @@ class Job:
         """Note what there is besides records of the kinds that are written."""
         counts = self.session.counts()
         absent = [
-            f'{count} {_WORDS[kind]}{"" if count == 1 else "s"}'
-            for kind, count in counts.items()
-            if count and kind not in kinds
+            f'{counts[kind]} {word}{"" if counts[kind] == 1 else "s"}'
+            for kind, word in _WORDS.items()
+            if counts[kind] and kind not in kinds
         ]
         if absent:
             self.note(f'not in it: {", ".join(absent)}')

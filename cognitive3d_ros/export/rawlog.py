@@ -1,0 +1,314 @@
+"""An MRPT rawlog of observations, in time order, compressed with gzip.
+
+=================  =====================================================================================
+in the session     in the rawlog
+=================  =====================================================================================
+pose timeline      CObservationRobotPose "pose"; CObservationOdometry "odometry", its x, y and yaw
+camera             CObservationImage: its picture in ``<name>_Images/`` beside the rawlog, or inside
+laser scan         CObservation2DRangeScan, its x axis along the middle ray
+point cloud        CObservationPointCloud: points inside, or with intensities a file of KITTI's form
+series             CObservationRawDAQ of one reading
+comment            the comment, at the head; behind it, as blocks of an ini file, properties, events,
+                   annotations and regions
+=================  =====================================================================================
+
+Labels are the names of cameras, lidars and series. Sensor poses are on the robot: where the sensor was, seen
+from where the pose timeline says that the robot was at that moment.
+"""
+
+from __future__ import annotations
+
+import gzip
+import heapq
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from cognitive3d_ros.conventions import BODY_FORWARD_X
+from cognitive3d_ros.export.job import Job
+from cognitive3d_ros.export.kitti import matrices
+from cognitive3d_ros.export.ros import RosView, times_ns
+from cognitive3d_ros.quaternions import about_z, multiply_array, rotate_array
+from cognitive3d_ros.session.records import (
+    CameraFrame,
+    DynamicSnapshot,
+    LaserScan,
+    PointCloud,
+    SensorRecord,
+)
+from cognitive3d_ros.session.streams import Series
+from cognitive3d_ros.session.tables import property_text
+from cognitive3d_ros.wire.mrpt import Writer, ticks
+from cognitive3d_ros.wire.mrpt import classes as mrpt
+from cognitive3d_ros.wire.mrpt.archive import MrptObject
+
+POSE, ODOMETRY = 'pose', 'odometry'
+_LONG_GAP_S: Final = 1.0
+_BODY_TO_OPTICAL: Final = (-0.5, 0.5, -0.5, 0.5)
+
+
+class _Timed(NamedTuple):
+    """An observation, serialised."""
+
+    time_ns: int
+    data: bytes
+
+
+def export(job: Job, work: Path) -> None:
+    """Write the rawlog, and the folder of what lies beside it."""
+    rawlog = _Rawlog(job, work)
+    with gzip.GzipFile(work / job.name, 'wb', compresslevel=6, mtime=0) as file:
+        file.write(rawlog.comment())
+        for _, data in rawlog.observations():
+            file.write(data)
+
+
+class _Rawlog:
+    def __init__(self, job: Job, work: Path) -> None:
+        self._job = job
+        self._session = job.session
+        self._view = RosView(job.session, job.options.robot_frame)
+        self._images = work / f'{Path(job.name).stem}_Images'
+        self._writer = Writer()
+
+    def observations(self) -> Iterator[_Timed]:
+        """Give the observations by time."""
+        counts = self._session.counts()
+        if counts.get(DynamicSnapshot):
+            self._job.note(f'not in it: {counts[DynamicSnapshot]} snapshots of Dynamic Objects')
+        self._job.expect_all()
+        session = self._session
+        streams = [self._path()]
+        streams += [self._sensor(session.camera(name).by_time()) for name in session.cameras]
+        streams += [self._sensor(session.lidar(name).by_time()) for name in session.lidars]
+        streams += [self._series(series) for series in session.series.values()]
+        return heapq.merge(*streams, key=lambda each: each.time_ns)
+
+    # The head
+
+    def comment(self) -> bytes:
+        """Return the comment: the only one, as MRPT keeps the last it finds."""
+        session = self._session
+        blocks: dict[str, dict[str, object]] = {
+            'c3d.session': {
+                'session_id': session.id,
+                'device_id': session.device_id,
+                'scene_id': session.scene_id,
+                'scene_version': session.scene_version,
+                'reference_frame': self._view.reference,
+                'robot_frame': self._view.robot,
+            },
+            'c3d.properties': {
+                key: property_text(value) for key, value in session.properties.items()
+            },
+            'c3d.events': dict(self._events()),
+            'c3d.regions': dict(self._regions()),
+        }
+        lines = [session.comment, ''] if session.comment else []
+        for name, pairs in blocks.items():
+            if pairs:
+                lines += [f'[{name}]', *(f'{k} = {_line(v)}' for k, v in pairs.items()), '']
+        self._job.step(len(session.events))
+        text = '\n'.join(lines)
+        return self._bytes(mrpt.Comment(text, ticks(round(session.start * 1e9))))
+
+    def _events(self) -> Iterator[tuple[str, str]]:
+        for number, event in enumerate(self._session.events):
+            facts = {
+                'name': event.name,
+                'time': event.time,
+                'point': self._view.position(event.point).tolist(),
+                'properties': dict(event.properties),
+            }
+            yield f'event.{number:05d}', json.dumps(facts, ensure_ascii=False)
+
+    def _regions(self) -> Iterator[tuple[str, str]]:
+        for number, region in enumerate(self._session.regions()):
+            facts = {
+                'index': region.index,
+                'state': region.state.value,
+                'start': region.start,
+                'stop': region.stop,
+                'start_text': region.start_text,
+                'stop_text': region.stop_text,
+            }
+            yield f'region.{number:05d}', json.dumps(facts, ensure_ascii=False)
+
+    # The robot
+
+    def _path(self) -> Iterator[_Timed]:
+        time_ns, p, r = self._view.path()
+        rotations = matrices(p, r)[:, :, :3] + 0.0
+        for at_ns, xyz, rotation in zip(time_ns.tolist(), p.tolist(), rotations, strict=True):
+            yaw = math.atan2(rotation[1, 0], rotation[0, 0])
+            flat = mrpt.Pose2D([xyz[0], xyz[1], yaw])
+            mean = mrpt.Pose3DGaussian(mrpt.Pose3D(xyz, rotation))
+            yield self._timed(at_ns, mrpt.RobotPose(mean, POSE, ticks(at_ns)))
+            yield self._timed(at_ns, mrpt.Odometry(flat, ODOMETRY, ticks(at_ns)))
+            self._job.step()
+
+    # Cameras and lidars
+
+    def _sensor(self, records: Iterator[SensorRecord]) -> Iterator[_Timed]:
+        for record in records:
+            pose = self._on_robot(record)
+            if pose is not None:
+                yield self._timed(record.time_ns, self._observation(record, pose))
+            self._job.step()
+
+    def _observation(self, record: SensorRecord, pose: mrpt.Pose3D) -> MrptObject:
+        if isinstance(record, CameraFrame):
+            return self._picture(record, pose)
+        if isinstance(record, LaserScan):
+            return self._scan(record, pose)
+        assert isinstance(record, PointCloud)
+        return self._cloud(record, pose)
+
+    def _on_robot(self, record: SensorRecord) -> mrpt.Pose3D | None:
+        """Return a sensor's pose on the robot; None, and noted, where the robot's is not known."""
+        known, (robot_p,), (robot_r,), (gap,) = self._session.track.at([record.time])
+        if not known[0]:
+            self._job.note(
+                'records of cameras and lidars before the first pose sample and after the last are not '
+                'in it: where they were on the robot is not known'
+            )
+            return None
+        if gap > _LONG_GAP_S:
+            self._job.note(
+                f'some sensor poses are interpolated between pose samples more than {_LONG_GAP_S:g} s apart'
+            )
+        axes = self._view.axes
+        robot_p, robot_r = axes.ros_position(robot_p), axes.ros_pose_rotation(robot_r)
+        sensor_p, sensor_r = self._view.sensor_pose(record)
+        back = robot_r * (-1.0, -1.0, -1.0, 1.0)
+        p = rotate_array(back, sensor_p - robot_p)
+        r = multiply_array(back, sensor_r)
+        if isinstance(record, CameraFrame) and self._looks_along_x(record):
+            r = multiply_array(r, _BODY_TO_OPTICAL)
+        if isinstance(record, LaserScan):
+            r = multiply_array(r, about_z(math.degrees(_middle(record))))
+        return _pose(p, r)
+
+    def _looks_along_x(self, frame: CameraFrame) -> bool:
+        """Say whether the frame of a camera is one of a body, x ahead, where MRPT's has z ahead."""
+        name = f'c3d.ros.camera.{frame.camera_id}.convention'
+        return self._session.properties.get(name) == BODY_FORWARD_X
+
+    def _picture(self, frame: CameraFrame, pose: mrpt.Pose3D) -> MrptObject:
+        width, height = frame.width, frame.height
+        camera = mrpt.Camera(rows=height, columns=width, name=frame.camera_id)
+        if 0 < frame.hfov_degrees < 180 and 0 < frame.vfov_degrees < 180:
+            camera.intrinsics = [
+                width / 2 / math.tan(math.radians(frame.hfov_degrees) / 2),
+                height / 2 / math.tan(math.radians(frame.vfov_degrees) / 2),
+                (width - 1) / 2,
+                (height - 1) / 2,
+            ]
+            self._job.note(
+                'camera parameters are of the field of view: the principal point in the middle, no distortion'
+            )
+        if self._job.options.images == 'inside':
+            image = mrpt.Image(jpeg=frame.data, width=width, height=height)
+        else:
+            image = mrpt.Image(
+                file=self._beside(f'{frame.camera_id}_{frame.seq:06d}.jpg', frame.data)
+            )
+        return mrpt.CameraImage(pose, camera, image, ticks(frame.time_ns), frame.camera_id)
+
+    def _scan(self, scan: LaserScan, pose: mrpt.Pose3D) -> MrptObject:
+        rays = len(scan.ranges)
+        finite = np.isfinite(scan.ranges)
+        valid = finite & (scan.ranges >= scan.range_min) & (scan.ranges <= scan.range_max)
+        if not finite.all():
+            self._job.note('ranges that are infinite or no number are 0, and not valid')
+        if scan.range_min > 0 or scan.time_increment or scan.scan_time:
+            self._job.note('not in it: range_min, time_increment and scan_time of laser scans')
+        intensities = None
+        if len(scan.intensities):
+            whole = np.nan_to_num(np.rint(scan.intensities), posinf=0, neginf=0)
+            intensities = whole.astype(np.int32)
+            if (whole != scan.intensities).any():
+                self._job.note('intensities of laser scans are whole numbers')
+        return mrpt.RangeScan(
+            aperture=abs(scan.angle_increment) * max(0, rays - 1),
+            right_to_left=scan.angle_increment >= 0,
+            max_range=scan.range_max,
+            pose=pose,
+            ranges=np.where(finite, scan.ranges, np.float32(0)),
+            valid=valid.astype(np.uint8),
+            ticks=ticks(scan.time_ns),
+            label=scan.sensor_id,
+            intensities=intensities,
+        )
+
+    def _cloud(self, cloud: PointCloud, pose: mrpt.Pose3D) -> MrptObject:
+        made = mrpt.PointCloud(cloud.sensor_id, ticks(cloud.time_ns), pose)
+        xyz, rgb = self._view.points(cloud), cloud.colors
+        intensity = None
+        if cloud.intensities is not None:
+            intensity = cloud.intensities.astype(np.float32) / np.float32(255)
+        if self._job.options.mrpt == 3 and (rgb is not None or intensity is not None):
+            columns: dict[str, Any] = {}
+            if intensity is not None:
+                columns['intensity'] = intensity
+            if rgb is not None:
+                columns |= {f'color_{name}': rgb[:, i] for i, name in enumerate('rgb')}
+            made.points = mrpt.GenericPoints(xyz, columns)
+        elif rgb is not None:
+            if intensity is not None:
+                self._job.note(
+                    'not in it: intensities of clouds that have colours too (--mrpt 3 has both)'
+                )
+            channels = [rgb[:, i].astype(np.float32) / np.float32(255) for i in range(3)]
+            made.points = mrpt.ColouredPoints(xyz, channels)
+        elif intensity is None:
+            made.points = mrpt.SimplePoints(xyz)
+        elif self._job.options.images == 'inside':
+            made.points = mrpt.IntensityPoints(xyz, intensity)
+        else:
+            made.storage = mrpt.KITTI_BIN
+            rows = np.column_stack([xyz, intensity]).astype('<f4')
+            made.file = self._beside(f'{cloud.sensor_id}_{cloud.seq:06d}.bin', rows.tobytes())
+        return made
+
+    def _beside(self, name: str, data: bytes) -> str:
+        """Put a file into the folder beside the rawlog; return what the rawlog calls it."""
+        self._images.mkdir(exist_ok=True)
+        (self._images / name).write_bytes(data)
+        return name
+
+    # Series
+
+    def _series(self, series: Series) -> Iterator[_Timed]:
+        order = np.argsort(series.time, kind='stable')
+        values = series.value[order][:, None]
+        for at_ns, value in zip(times_ns(series.time[order]).tolist(), values, strict=True):
+            reading = mrpt.RawDaq(series.name, ticks(at_ns), analogue=value)
+            yield self._timed(at_ns, reading)
+            self._job.step()
+
+    def _timed(self, time_ns: int, observation: MrptObject) -> _Timed:
+        return _Timed(time_ns, self._bytes(observation))
+
+    def _bytes(self, value: MrptObject) -> bytes:
+        self._writer.object(value)
+        return self._writer.take()
+
+
+def _middle(scan: LaserScan) -> float:
+    """Return the angle of the middle of a scan, about which MRPT has it symmetric."""
+    return scan.angle_min + scan.angle_increment * max(0, len(scan.ranges) - 1) / 2
+
+
+def _pose(p: Any, r: Any) -> mrpt.Pose3D:
+    matrix = matrices(np.zeros((1, 3)), r[None])[0, :, :3]
+    return mrpt.Pose3D((p + 0.0).tolist(), matrix + 0.0)
+
+
+def _line(value: object) -> str:
+    """Return a value as it fits a line of an ini file."""
+    return str(value).replace('\\', '\\\\').replace('\n', '\\n').replace('\r', '\\r')
