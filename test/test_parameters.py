@@ -1187,8 +1187,6 @@ SECTIONS = [
     'r1/:\n  cognitive3d:\n    ros__parameters:\n      a: 1\n',
     '"/":\n  cognitive3d:\n    ros__parameters:\n      a: 1\n',
     '/**:\n  cognitive3d:\n    ros__parameters:\n      a: 1\n',
-    'cognitive3d:\n  ros__parameters:\n    a: 1\n  sub:\n    ros__parameters:\n      b: 1\n',
-    'cognitive3d:\n  ros__parameters:\n    a: 1\n  ros__parameters:\n    b: 1\n',
     'cognitive3d:\n  ros__parameters:\n    a.b: 1\n    a:\n      b: 2\n',
     'cognitive3d:\n  ros__parameters:\n    a: [1]\n    a: []\n    b: []\n    b: [1]\n',
     '"cognitive3d":\n  "ros__parameters":\n    "a b": 1\n    ü: 2\n    on: 3\n    4: 5\n',
@@ -1205,6 +1203,22 @@ def test_sections_are_matched_as_rcl_matches_them(rcl: Rcl, text: str, namespace
         assert plain(load_yaml(write(rcl.folder, text), namespace=namespace)) == plain(found)
     else:
         assert 'none for' in refusals(rcl.folder, text, namespace=namespace)[0]
+
+
+# Kilted merges these, Jazzy refuses the file.
+NESTED_SECTIONS = [
+    'cognitive3d:\n  ros__parameters:\n    a: 1\n  sub:\n    ros__parameters:\n      b: 1\n',
+    'cognitive3d:\n  ros__parameters:\n    a: 1\n  ros__parameters:\n    b: 1\n',
+]
+
+
+@pytest.mark.ros
+@pytest.mark.parametrize('text', NESTED_SECTIONS)
+def test_sections_in_sections_are_read_as_the_newer_rcl_reads_them(rcl: Rcl, text: str) -> None:
+    found = rcl.load(text, namespace='/')
+    ours = load_yaml(write(rcl.folder, text))
+    assert found is None or plain(ours) == plain(found)
+    assert ours['a'] == 1
 
 
 REFUSED_SECTIONS = [
