@@ -13,6 +13,7 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from std_msgs.msg import Header
 
 from cognitive3d_ros.counters import Count, Fate, Key, Level, UploadBlocked
+from cognitive3d_ros.recording.accounts import LOSSES, losses
 from cognitive3d_ros.recording.sensors import health_series
 
 from .engine import Engine
@@ -25,6 +26,7 @@ _OF_RECORDER = tuple(count for count in Count if count not in _OF_SPOOL + _OF_UP
 _LOSSES = (
     Count.DROPPED_RECORDS,
     Count.DROPPED_EVENTS,
+    Count.MESSAGES_LOST,
     Count.PARTS_EVICTED,
     Count.PARTS_QUARANTINED,
 )
@@ -43,7 +45,9 @@ def message(status: Any, stamp: Time, state: str, engine: Engine | None) -> Any:
     status.spool_bytes, status.spool_parts = usage.size_bytes, usage.parts
     status.spool_oldest_seconds = usage.oldest_s
     status.upload_state = _upload_state(engine)
-    status.last_error = recorder.error or engine.uploader.last_error
+    lost = f'lost: {recorder.losses}' if recorder.losses else ''
+    troubles = (recorder.error, engine.uploader.last_error, lost)
+    status.last_error = '; '.join(filter(None, troubles))
     return status
 
 
@@ -72,6 +76,7 @@ def diagnostics(stamp: Time, node: str, state: str, engine: Engine) -> Diagnosti
         'reference_frame': recorder.reference_frame,
         'pose_samples': recorder.pose_samples,
         'events': recorder.events,
+        LOSSES: losses(engine.ledger.snapshot()),  # since configure, as the counts are
     }
     spool = {
         Level.SPOOL_BYTES.value: usage.size_bytes,
@@ -104,7 +109,8 @@ def diagnostics(stamp: Time, node: str, state: str, engine: Engine) -> Diagnosti
 def _sensor(engine: Engine, source: str) -> tuple[str, str, Mapping[str, object]]:
     """Return what is wrong with a camera or lidar, what to say otherwise, and its counts."""
     series = health_series(source)
-    values = {name: engine.ledger.value(key) for name, key in series}
+    values: dict[str, object] = {name: engine.ledger.value(key) for name, key in series}
+    values[LOSSES] = losses(engine.ledger.snapshot(), source)
     lost = ', '.join(name for name, key in series if values[name] and key in _lost_of(source))
     received, stored = (
         engine.ledger.value((fate, source)) for fate in (Fate.RECEIVED, Fate.STORED)

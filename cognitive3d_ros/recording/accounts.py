@@ -11,11 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from cognitive3d_ros.counters import Drop, Fate, Key, LeftOut
+from cognitive3d_ros.counters import Count, Drop, Fate, Key, LeftOut
 
 PROPERTY: Final = 'c3d.account.'
 """Before the name of an input: the session property that holds its account."""
 
+LOSSES: Final = 'c3d.losses'
+"""The session property that says what was lost, where anything was: see :func:`losses`."""
+
+_LOST_COUNTS: Final = (Count.MESSAGES_LOST, Count.PARTS_EVICTED, Count.PARTS_QUARANTINED)
+_LOST_FATES: Final = (Fate.DECODE_FAILURES, Fate.POSE_FAILURES)
 _OUTCOMES: Final = tuple(fate for fate in Fate if fate is not Fate.RECEIVED)
 _TERM: Final = re.compile(r'(\d+) (\w+)(?: \([^)]*\))?')
 
@@ -80,6 +85,30 @@ def accounts(before: Mapping[Key, int], now: Mapping[Key, int]) -> list[Account]
         for source, counts in sorted(counted.items())
         if Fate.RECEIVED in counts
     ]
+
+
+def losses(counted: Mapping[Key, int], source: str = '') -> str:
+    """Say what was lost: of each input how much and why, then what was lost of all alike.
+
+    ``camera.front: 3 queue_full, 1 decode_failures; events: 2 bad_event; c3d.parts_evicted: 4``. What the
+    recorder takes itself has the name of its stream: ``gaze: 12 spool_full``. Empty where nothing was lost; what
+    is left out of messages that are stored is no loss of a record.
+
+    Args:
+        counted: what was counted, by key of the ledger.
+        source: the one input that is asked for; all, and what was lost of all alike, if empty.
+    """
+    reasons: dict[str, list[str]] = {}
+    for key, n in counted.items():
+        if isinstance(key, tuple) and n and source in ('', key[1]):
+            what, name = key
+            if isinstance(what, Drop) or what in _LOST_FATES:
+                reasons.setdefault(name, []).append(f'{n} {what.value}')
+    if source:
+        return ', '.join(sorted(reasons.get(source, [])))
+    texts = [f'{name}: {", ".join(sorted(each))}' for name, each in sorted(reasons.items())]
+    texts += [f'{count.value}: {n}' for count in _LOST_COUNTS if (n := counted.get(count, 0))]
+    return '; '.join(texts)
 
 
 def adds_up(text: str) -> bool:

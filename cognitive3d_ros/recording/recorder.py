@@ -60,6 +60,7 @@ class Status:
     dropped_records: int
     reference_frame: str
     error: str
+    losses: str = ''
 
 
 class Recorder:
@@ -481,6 +482,7 @@ class Recorder:
             session.dropped_records,
             session.frame or '',
             self._error,
+            session.losses,
         )
 
     def _fault(self, error: Exception) -> None:

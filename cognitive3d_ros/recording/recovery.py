@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 
+from cognitive3d_ros.counters import Drop
 from cognitive3d_ros.errors import SpoolError
 from cognitive3d_ros.log import Log
+from cognitive3d_ros.recording.accounts import LOSSES
 from cognitive3d_ros.spool import SessionSpool, Spool
 from cognitive3d_ros.wire import bodies
 from cognitive3d_ros.wire.assemble import assemble
@@ -30,6 +32,10 @@ def close_unended(spool: Spool, log: Log) -> list[str]:
         except SpoolError as error:
             log.error(f'session {session_id} cannot be closed: {error}')
             continue
+        if session.lost_entries:
+            lost = f'journal: {session.lost_entries} {Drop.DISK_ERROR.value}'
+            entry = bodies.properties_entry({LOSSES: lost})
+            session.append('gaze', 'properties', entry, time_ns=0, at_ns=0)
         if session.context != ENDED:
             _end(session)
             closed.append(session_id)

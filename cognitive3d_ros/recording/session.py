@@ -18,7 +18,7 @@ from cognitive3d_ros.counters import BETWEEN_SESSIONS, Count, Drop, Fate, Key, L
 from cognitive3d_ros.log import Complaints, Log
 from cognitive3d_ros.parameters import Config
 from cognitive3d_ros.quaternions import about_z, multiply, optical_to_body
-from cognitive3d_ros.recording.accounts import PROPERTY, Account, accounts
+from cognitive3d_ros.recording.accounts import LOSSES, PROPERTY, Account, accounts, losses
 from cognitive3d_ros.recording.gate import ChangeGate
 from cognitive3d_ros.recording.inputs import Decimation
 from cognitive3d_ros.recording.poses import (
@@ -70,6 +70,10 @@ class Baseline:
         """Return what has been counted since."""
         base = self.between if key in BETWEEN_SESSIONS else self.session
         return now.get(key, 0) - base.get(key, 0)
+
+    def counted(self, now: Mapping[Key, int]) -> dict[Key, int]:
+        """Return all that has been counted since."""
+        return {key: self.since(now, key) for key in now}
 
 
 class Session:
@@ -182,6 +186,11 @@ class Session:
     def dropped_records(self) -> int:
         """What this session was to record and did not."""
         return self._baseline.since(self._ledger.snapshot(), Count.DROPPED_RECORDS)
+
+    @property
+    def losses(self) -> str:
+        """What this session has lost, by input and reason; see :func:`accounts.losses`."""
+        return losses(self._baseline.counted(self._ledger.snapshot()))
 
     # The pose timeline
 
@@ -528,6 +537,8 @@ class Session:
         self._health(arrival)
         self.accounts = accounts(self._baseline.session, self._ledger.snapshot())
         self.learn({f'{PROPERTY}{account.source}': str(account) for account in self.accounts})
+        if lost := self.losses:
+            self.learn({LOSSES: lost})
         self.record_learnt(arrival)
         wire_ns = max(arrival.wire_ns, self._latest_event_ns)
         length_s = elapsed(self.clock.start_ns, wire_ns)

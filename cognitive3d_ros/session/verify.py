@@ -12,6 +12,7 @@ import numpy as np
 
 from cognitive3d_ros.counters import Count
 from cognitive3d_ros.errors import FormatError
+from cognitive3d_ros.recording.accounts import LOSSES as LOST
 from cognitive3d_ros.recording.accounts import PROPERTY, adds_up
 from cognitive3d_ros.session.files import PartFile
 from cognitive3d_ros.session.records import Event
@@ -304,6 +305,8 @@ def _losses(session: Session) -> Iterator[Finding]:
         series = session.series.get(count.value)
         if series is not None and len(series) and series.value.max() > 0:
             yield Finding(Kind.LOSS, f'{count.value} reached {series.value.max():g}')
+    if lost := session.properties.get(LOST):
+        yield Finding(Kind.LOSS, f'the recorder said: {lost}')
 
 
 def _accounts(session: Session) -> Iterator[Finding]:
