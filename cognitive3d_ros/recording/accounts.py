@@ -91,8 +91,8 @@ def losses(counted: Mapping[Key, int], source: str = '') -> str:
     """Say what was lost: of each input how much and why, then what was lost of all alike.
 
     ``camera.front: 3 queue_full, 1 decode_failures; events: 2 bad_event; c3d.parts_evicted: 4``. What the
-    recorder takes itself has the name of its stream: ``gaze: 12 spool_full``. Empty where nothing was lost; what
-    is left out of messages that are stored is no loss of a record.
+    recorder takes itself has the name of its stream: ``gaze: 12 spool_full``. Empty where nothing was lost;
+    what is left out of messages that are stored is no loss of a record.
 
     Args:
         counted: what was counted, by key of the ledger.
