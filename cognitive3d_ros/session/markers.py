@@ -90,7 +90,7 @@ def read_markers(annotations: Iterable[Annotation]) -> Markers:
             for each in tuple(open_regions):
                 close(each, state, time, annotation.value)
         elif key in (START, STOP, ABORT):
-            index, text = _split(annotation.value)
+            index, text = split_marker(annotation.value)
             region = latest(index)
             if key == START:
                 if region is not None and index is not None:
@@ -112,7 +112,7 @@ def read_markers(annotations: Iterable[Annotation]) -> Markers:
     )
 
 
-def _split(value: str) -> tuple[int | None, str]:
+def split_marker(value: str) -> tuple[int | None, str]:
     """Return the index and the text of a marker: ``<3>;dock``, ``3;dock``, ``3``, or text alone."""
     match = _INDEXED.fullmatch(value)
     if match is None:

@@ -117,6 +117,11 @@ class Sensor(Column[S], Generic[S]):
     def __iter__(self) -> Iterator[S]:
         return readable(self._item, range(len(self)))
 
+    @property
+    def kinds(self) -> frozenset[type[SensorRecord]]:
+        """The kinds of its records."""
+        return frozenset(self._stream.kinds[row] for row in self._rows)
+
     def by_time(self) -> Iterator[S]:
         """Give the records by their stamps, which need not ascend as they arrive."""
         return readable(self._item, np.argsort(self.time, kind='stable'))
