@@ -168,11 +168,12 @@ def publish() -> None:
     sys.stdin.readline()
     while not all(each.get_subscription_count() for each in [*publishers, tf]):
         time.sleep(0.01)
-    began, count = time.monotonic(), 0
+    began, count, late_s = time.monotonic(), 0, 0.0
     first_s = time.time()
     for step in range(2 * HZ * SECONDS):
         due = began + step / (2 * HZ)
         time.sleep(max(0.0, due - time.monotonic()))
+        late_s = max(late_s, time.monotonic() - due)
         now_ns = time.time_ns()
         transform.header.stamp.sec, transform.header.stamp.nanosec = divmod(now_ns, S)
         transform.transform.translation.x = now_ns / S - first_s
@@ -182,7 +183,8 @@ def publish() -> None:
         for each in publishers[step % 2 :: 2]:
             each.publish(message)
             count += 1
-    print(json.dumps({'published': count, 'first_s': first_s}), flush=True)
+    told = {'published': count, 'first_s': first_s, 'late_ms': late_s * 1000}
+    print(json.dumps(told), flush=True)
     sys.stdin.readline()
     rclpy.try_shutdown()
 
@@ -285,6 +287,7 @@ def _figures(spool: Path, said: dict[str, float]) -> dict[str, float]:
         'pose_off_ms': float(off_ms.max()),
         'gap_ms': float(np.diff(times[inside]).max() * 1000),
         'first_sample_s': first - session.start,
+        'robot_late_ms': said['late_ms'],
     }
 
 

@@ -57,20 +57,14 @@ def until(condition, timeout_s=LIMIT_S, *, what=None):
     return result
 
 
-def segments():
-    """Return the shared memory files of DDS."""
-    return set(Path('/dev/shm').glob('fast*'))
-
-
-def mapped():
-    """Return the shared memory files that some process still maps or holds open."""
-    held = set()
-    for process in Path('/proc').glob('[0-9]*'):
-        with contextlib.suppress(OSError):  # it may end, or be another user's
-            words = (process / 'maps').read_text().split()
-            held.update(word for word in words if word.startswith('/dev/shm/'))
-            held.update(str(fd.readlink()) for fd in (process / 'fd').iterdir())
-    return held
+def shared_memory(process):
+    """Return the shared memory files of DDS that a process maps or holds open; by its folder in /proc."""
+    found = set()
+    with contextlib.suppress(OSError):  # it may end, or be another user's
+        words = (process / 'maps').read_text().split()
+        links = [str(fd.readlink()) for fd in (process / 'fd').iterdir()]
+        found.update(each for each in (*words, *links) if each.startswith('/dev/shm/fast'))
+    return found
 
 
 class NodeProcess:
@@ -92,7 +86,7 @@ class NodeProcess:
         file = folder / 'params.yaml'
         file.write_text(yaml.safe_dump({'/**': {'ros__parameters': given}}))
         self.log = folder / 'stderr.txt'
-        self._shm_before = segments()
+        self._shared = set()  # what DDS may leave behind where the process is cut off
         with self.log.open('a') as stderr:
             self.process = subprocess.Popen(
                 [sys.executable, *command, '--ros-args', '--params-file', str(file), *arguments],
@@ -118,7 +112,11 @@ class NodeProcess:
         until(lambda: text in self.text, timeout_s, what=f'{text!r} in {self.log}')
 
     def send(self, number):
+        self._note_shared_memory()
         self.process.send_signal(number)
+
+    def _note_shared_memory(self):
+        self._shared |= shared_memory(Path('/proc', str(self.process.pid)))
 
     def wait(self, timeout_s=LIMIT_S):
         """Return the exit code; nothing that looks like a crash may have been written."""
@@ -132,7 +130,9 @@ class NodeProcess:
         return self.wait()
 
     def kill(self):
-        """Kill it with -9."""
+        """Kill it with -9, at the wall time ``killed_ns``."""
+        self._note_shared_memory()
+        self.killed_ns = time.time_ns()
         self.process.kill()
         self.process.wait()
 
@@ -140,9 +140,9 @@ class NodeProcess:
         """Make sure that it is gone, and with it what DDS leaves behind where a process is cut off."""
         if self.process.poll() is None:
             self.kill()
-        left = {path for path in segments() - self._shm_before if str(path) not in mapped()}
-        for path in left:
-            path.unlink(missing_ok=True)
+        used = set().union(*map(shared_memory, Path('/proc').glob('[0-9]*')))
+        for path in self._shared - used:
+            Path(path).unlink(missing_ok=True)
 
 
 class Peer:
@@ -260,12 +260,12 @@ class Peer:
     def clock(self, time_ns):
         self.publisher(Clock, '/clock').publish(Clock(clock=stamp(time_ns)))
 
-    def tf(self, x, stamp_ns, *, parent='map', child='base_link'):
+    def tf(self, x, stamp_ns, *, parent='map', child='base_link', topic='/tf'):
         message = TFMessage(transforms=[transform(x, stamp_ns, parent, child)])
-        self.publisher(TFMessage, '/tf', 100).publish(message)
+        self.publisher(TFMessage, topic, 100).publish(message)
 
-    def static_tf(self, x, *, parent='map', child='base_link', matched=False):
-        publisher = self.publisher(TFMessage, '/tf_static', LATCHED, matched=matched)
+    def static_tf(self, x, *, parent='map', child='base_link', topic='/tf_static', matched=False):
+        publisher = self.publisher(TFMessage, topic, LATCHED, matched=matched)
         publisher.publish(TFMessage(transforms=[transform(x, 0, parent, child)]))
 
 

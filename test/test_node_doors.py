@@ -3,10 +3,17 @@
 import pytest
 
 pytest.importorskip('rclpy')
+pytest.importorskip('tf2_ros')
+
+import rclpy
+from node_rig import until
+from rclpy.context import Context
 
 from cognitive3d_ros.clock import Reading
 from cognitive3d_ros.node.clocks import LiveClocks
 from cognitive3d_ros.node.host import host_of
+from cognitive3d_ros.node.transforms import LiveTransforms
+from cognitive3d_ros.tf import Transform
 
 pytestmark = pytest.mark.ros
 
@@ -53,3 +60,23 @@ def test_the_host_from_the_environment():
     assert (bare.ros_distro, bare.domain_id, bare.discovery_range) == ('unknown', 'unset', 'unset')
     given = {'ROS_DISTRO': 'humble', 'ROS_AUTOMATIC_DISCOVERY_RANGE': 'SUBNET'}
     assert host_of('/', 'n', 'rmw_x', given).discovery_range is None
+
+
+@pytest.mark.parametrize('prefix', ['', '/robot'])
+def test_tf_waits_behind_nothing_else(peer, prefix):
+    """It is heard while the node's own executor does not run at all, and where /tf is another topic."""
+    context = Context()
+    rclpy.init(context=context)
+    rules = ['-r', f'/tf:={prefix}/tf', '-r', f'/tf_static:={prefix}/tf_static']
+    node = rclpy.create_node('robot', context=context, cli_args=['--ros-args', *rules])
+    transforms = LiveTransforms(node)
+    try:
+        peer.tf(1.5, 10**9, topic=f'{prefix}/tf')
+        until(lambda: isinstance(transforms.lookup('map', 'base_link', 10**9), Transform))
+        peer.static_tf(0.5, child='laser', topic=f'{prefix}/tf_static')
+        until(lambda: isinstance(transforms.lookup('map', 'laser', None), Transform))
+    finally:
+        transforms.close()
+        until(lambda: '_robot_tf' not in peer.node.get_node_names())
+        rclpy.shutdown(context=context)
+        node.destroy_node()

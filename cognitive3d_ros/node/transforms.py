@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import time
 
+import rclpy
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.time import Time
 from tf2_ros import (
@@ -19,28 +24,49 @@ from tf2_ros import (
 from cognitive3d_ros.tf import Miss, Transform
 
 _DEPTH = 100
+_SPIN_S = 0.25
 _LEFTOVER_NS = 5_000_000_000  # how long after a clear transforms from before may still arrive
 _AHEAD_NS = 5_000_000_000  # how far ahead of what is asked for their stamps then are
 
 
 class LiveTransforms:
-    """A ``TransformSource`` fed by /tf and /tf_static. A look-up never blocks and never raises."""
+    """A ``TransformSource`` fed by /tf and /tf_static. A look-up never blocks and never raises.
+
+    It listens as a hidden node of its own, in a thread of its own: however much else arrives, what tf says
+    waits behind none of it.
+    """
 
     def __init__(self, node: Node) -> None:
+        self._node = _hidden_node(node)
         # The buffer gets no node: its own jump callback is broken on some distros, so the owner
         # of this object calls clear().
         self._buffer = Buffer()
         self._listener = TransformListener(
             self._buffer,
-            node,
+            self._node,
             qos=QoSProfile(depth=_DEPTH),
             static_qos=QoSProfile(depth=_DEPTH, durability=DurabilityPolicy.TRANSIENT_LOCAL),
         )
         self._cleared_mono_ns: int | None = None
+        self._closed = False
+        self._executor = SingleThreadedExecutor(context=node.context)
+        self._executor.add_node(self._node)
+        self._thread = threading.Thread(target=self._listen, name='c3d-tf', daemon=True)
+        self._thread.start()
 
     def close(self) -> None:
         """Stop listening."""
+        self._closed = True
+        self._executor.wake()
+        self._thread.join()
         self._listener.unregister()
+        self._executor.shutdown(timeout_sec=1.0)
+        self._node.destroy_node()
+
+    def _listen(self) -> None:
+        with contextlib.suppress(ExternalShutdownException):
+            while not self._closed:
+                self._executor.spin_once(timeout_sec=_SPIN_S)
 
     def clear(self) -> None:
         """Forget all but the static transforms: the clock they are stamped with went back."""
@@ -98,3 +124,18 @@ class LiveTransforms:
         if self._cleared_mono_ns is None or ahead_ns < _AHEAD_NS:
             return False
         return time.monotonic_ns() - self._cleared_mono_ns < _LEFTOVER_NS
+
+
+def _hidden_node(node: Node) -> Node:
+    """Return a node that hears of /tf what another one would, under its remapping, and offers nothing."""
+    remapped = [f'{topic}:={node.resolve_topic_name(topic)}' for topic in ('/tf', '/tf_static')]
+    return rclpy.create_node(
+        f'_{node.get_name()}_tf',
+        context=node.context,
+        namespace=node.get_namespace(),
+        cli_args=['--ros-args', *(word for rule in remapped for word in ('-r', rule))],
+        use_global_arguments=False,
+        enable_rosout=False,
+        start_parameter_services=False,
+        parameter_overrides=[Parameter('start_type_description_service', value=False)],
+    )
