@@ -1,4 +1,4 @@
-"""Print each rule of the data format with the tests that hold it (``make rules``); exit 1 while one has none."""
+"""Print each rule of the data format with its tests (``make rules``); exit 1 while one has none."""
 
 from __future__ import annotations
 
