@@ -26,6 +26,7 @@ from cognitive3d_ros.clock import ManualClocks
 from cognitive3d_ros.counters import Ledger
 from cognitive3d_ros.log import Complaints
 from cognitive3d_ros.parameters import parse
+from cognitive3d_ros.recording.accounts import adds_up
 from cognitive3d_ros.recording.inputs import Publication
 from cognitive3d_ros.recording.recorder import Host, Recorder
 from cognitive3d_ros.recording.registry import inputs_of
@@ -145,8 +146,11 @@ def hour(*, moving: bool, rate_hz: float) -> Iterator[Pair]:
 # Live
 
 
-def publish() -> None:
-    """Publish 100 topics of 10 numbers at 50 Hz and tf at 100 Hz, once the recorder listens to all of them."""
+def publish(topics: int, seconds: int, *, wait: bool) -> None:
+    """Publish topics of 10 numbers at 50 Hz and tf at 100 Hz, the robot going along x with 1 m/s.
+
+    ``wait``: not before somebody listens to all of them.
+    """
     import rclpy
     from geometry_msgs.msg import TransformStamped
     from rclpy.qos import QoSProfile
@@ -157,7 +161,7 @@ def publish() -> None:
     node = rclpy.create_node('bench_robot')
     qos = QoSProfile(depth=100)
     publishers = [
-        node.create_publisher(Float64MultiArray, f'/bench/t{n}', qos) for n in range(TOPICS)
+        node.create_publisher(Float64MultiArray, f'/bench/t{n}', qos) for n in range(topics)
     ]
     tf = node.create_publisher(TFMessage, '/tf', qos)
     transform = TransformStamped(child_frame_id='base_link')
@@ -165,12 +169,11 @@ def publish() -> None:
     transform.transform.rotation.w = 1.0
     message = Float64MultiArray(data=[0.0] * FIELDS)
     print('ready', flush=True)
-    sys.stdin.readline()
-    while not all(each.get_subscription_count() for each in [*publishers, tf]):
+    while wait and not all(each.get_subscription_count() for each in [*publishers, tf]):
         time.sleep(0.01)
     began, count, late_s = time.monotonic(), 0, 0.0
     first_s = time.time()
-    for step in range(2 * HZ * SECONDS):
+    for step in range(2 * HZ * seconds):
         due = began + step / (2 * HZ)
         time.sleep(max(0.0, due - time.monotonic()))
         late_s = max(late_s, time.monotonic() - due)
@@ -185,162 +188,154 @@ def publish() -> None:
             count += 1
     told = {'published': count, 'first_s': first_s, 'late_ms': late_s * 1000}
     print(json.dumps(told), flush=True)
-    sys.stdin.readline()
+    sys.stdin.readline()  # what was sent last has still to arrive
     rclpy.try_shutdown()
 
 
-def _cpu_s(pid: int) -> float:
-    fields = Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
+class Live:
+    """A robot and a recorder node in processes of their own, in a folder for the spool."""
 
+    def __init__(self, folder: str, topics: int, seconds: int, *, wait: bool) -> None:
+        import yaml
 
-def _resident_mb(pid: int) -> float:
-    text = Path(f'/proc/{pid}/status').read_text()
-    return int(text.partition('VmRSS:')[2].split()[0]) / 1024
-
-
-def live() -> dict[str, float]:
-    """Record the robot for a minute; return what it took."""
-    import yaml
-
-    environment = {**os.environ, 'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST'}
-    environment['ROS_DOMAIN_ID'] = str(1 + os.getpid() % 101)
-    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, 'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST'}
+        environment['ROS_DOMAIN_ID'] = str(1 + os.getpid() % 101)
+        self.spool = Path(folder, 'spool')
+        given = parameters(topics, FIELDS, 0.0, str(self.spool))
         params = Path(folder, 'params.yaml')
-        spool = Path(folder, 'spool')
-        given = parameters(TOPICS, FIELDS, 0.0, str(spool))
         params.write_text(yaml.safe_dump({'/**': {'ros__parameters': given}}))
-        robot = subprocess.Popen(
-            [sys.executable, '-m', 'bench.series', 'publish'],
+        words = ['-m', 'bench.series', 'publish', str(topics), str(seconds), str(wait)]
+        self.robot = subprocess.Popen(
+            [sys.executable, *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             env=environment,
         )
-        assert robot.stdin is not None
-        assert robot.stdout is not None
-        robot.stdout.readline()
-        recorder = subprocess.Popen(
-            [
-                sys.executable,
-                '-m',
-                'cognitive3d_ros.node.main',
-                '--ros-args',
-                '--params-file',
-                params,
-            ],
-            env=environment,
-            stderr=subprocess.PIPE,
-            text=True,
+        assert self.robot.stdout is not None
+        self.robot.stdout.readline()  # it is ready
+        words = ['-m', 'cognitive3d_ros.node.main', '--ros-args', '--params-file', str(params)]
+        self.recorder = subprocess.Popen(
+            [sys.executable, *words], env=environment, stderr=subprocess.PIPE, text=True
         )
-        robot.stdin.write('go\n')
-        robot.stdin.flush()
-        _wait_for_journal(spool)
-        time.sleep(20)
-        cpu_s, memory_mb = _cpu_s(recorder.pid), _resident_mb(recorder.pid)
-        began = time.monotonic()
-        time.sleep(SECONDS - 25)
-        took = time.monotonic() - began
-        cpu_s = (_cpu_s(recorder.pid) - cpu_s) / took * 60
-        memory_mb = _resident_mb(recorder.pid) - memory_mb
-        said = json.loads(robot.stdout.readline())
+
+    def end(self) -> dict[str, float]:
+        """Return what the robot says it has done, once both have ended."""
+        assert self.robot.stdout is not None
+        said = json.loads(self.robot.stdout.readline())
         time.sleep(1)
-        recorder.send_signal(signal.SIGTERM)
-        _, log = recorder.communicate()
-        robot.stdin.write('end\n')
-        robot.stdin.flush()
-        robot.communicate()
-        assert recorder.returncode == 0, log
-        return _figures(spool, said) | {'cpu_s': cpu_s, 'growth_mb': memory_mb}
+        self.recorder.send_signal(signal.SIGTERM)
+        _, log = self.recorder.communicate()
+        self.robot.communicate('end\n')
+        assert self.recorder.returncode == 0, log
+        return dict(said)
+
+    def wait_for_session(self) -> None:
+        """Wait until a session has been started."""
+        end_s = time.monotonic() + 60
+        while not list(self.spool.glob('sessions/*/journal')):
+            assert time.monotonic() < end_s, 'no session was started'
+            time.sleep(0.05)
+
+    def cpu_s(self) -> float:
+        """Return the CPU time that the recorder has taken."""
+        fields = Path(f'/proc/{self.recorder.pid}/stat').read_text().rpartition(')')[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
+
+    def resident_mb(self) -> float:
+        """Return how much memory it has."""
+        text = Path(f'/proc/{self.recorder.pid}/status').read_text()
+        return int(text.partition('VmRSS:')[2].split()[0]) / 1024
 
 
-def _wait_for_journal(spool: Path) -> Path:
-    end_s = time.monotonic() + 60
-    while not (found := list(spool.glob('sessions/*/journal'))):
-        assert time.monotonic() < end_s, 'no session was started'
-        time.sleep(0.05)
-    return found[0]
+def minute() -> dict[str, float]:
+    """Record everything for a minute; return what it took and what came of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        live = Live(folder, TOPICS, SECONDS, wait=True)
+        live.wait_for_session()
+        time.sleep(20)  # until memory has settled
+        cpu_s, memory_mb, began_s = live.cpu_s(), live.resident_mb(), time.monotonic()
+        time.sleep(SECONDS - 25)
+        took_s = time.monotonic() - began_s
+        cpu_s, memory_mb = live.cpu_s() - cpu_s, live.resident_mb() - memory_mb
+        said = live.end()
+        return {
+            'cpu_s': cpu_s / took_s * 60,
+            'growth_mb': memory_mb,
+            'robot_late_ms': said['late_ms'],
+            **_found(live.spool, said),
+        }
 
 
-def _figures(spool: Path, said: dict[str, float]) -> dict[str, float]:
+def _found(spool: Path, said: dict[str, float]) -> dict[str, float]:
     """Return what the session holds: messages, samples, and how far poses are from where the robot was."""
     session = open_session(spool)
-    texts = [
-        str(text) for key, text in session.properties.items() if key.startswith('c3d.account.')
-    ]
-    received = sum(int(text.split()[0]) for text in texts)
-    open_ = sum('unaccounted' in text or 'dropped' in text for text in texts)
+    texts = [str(v) for k, v in session.properties.items() if k.startswith('c3d.account.')]
+    assert all(adds_up(text) and 'dropped' not in text for text in texts)
     times, xs = session.poses.time, session.poses.p[:, 0]
     inside = (times > said['first_s'] + 1) & (times < said['first_s'] + SECONDS - 1)
     off_ms = np.abs(times[inside] - said['first_s'] - xs[inside]) * 1000
-    first = min(
-        float(series.time[0])
-        for name, series in session.series.items()
-        if not name.startswith('c3d.')
-    )
     return {
-        'lost': said['published'] - received,
-        'lossy': open_,
+        'lost': said['published'] - sum(int(text.split()[0]) for text in texts),
         'samples': sum(len(s) for n, s in session.series.items() if not n.startswith('c3d.')),
-        'poses': int(inside.sum()),
-        'poses_wanted': 10 * (SECONDS - 2),
+        'poses_missing': 10 * (SECONDS - 2) - int(inside.sum()),
+        'poses_off_percent': float((off_ms > 10).mean() * 100),
         'pose_off_ms': float(off_ms.max()),
-        'gap_ms': float(np.diff(times[inside]).max() * 1000),
-        'first_sample_s': first - session.start,
-        'robot_late_ms': said['late_ms'],
     }
 
 
-_LIVE: dict[str, float] = {}
+def first_sample() -> Iterator[Pair]:
+    """Give the seconds from the session's start to the first sample of a topic that was there before."""
+    for _ in range(5):
+        with tempfile.TemporaryDirectory() as folder:
+            live = Live(folder, 1, 8, wait=False)
+            live.end()
+            session = open_session(live.spool)
+            yield float(session.series['bench.t0.data.0'].time[0]) - session.start, 1.0
+
+
+_MINUTE: dict[str, float] = {}
 
 
 def figure(name: str) -> Iterator[Pair]:
-    """Give one figure of the live run, which is done once."""
-    if not _LIVE:
-        _LIVE.update(live())
-        print(json.dumps({key: round(value, 3) for key, value in _LIVE.items()}), file=sys.stderr)
-    yield _LIVE[name], 1.0
+    """Give one figure of the minute, which is recorded once."""
+    if not _MINUTE:
+        _MINUTE.update(minute())
+        print({key: round(value, 3) for key, value in _MINUTE.items()}, file=sys.stderr)
+    yield _MINUTE[name], 1.0
 
 
 def rows() -> list[Row]:
     """Return the rows of the series."""
+    moving = 'series: an hour of 50 at 50 Hz'
+    live = 'series: 1,000 at 50 Hz, a minute live'
     return [
-        Row('series: CPU of a million samples, all stored', '', 4.0, lambda: gated(moving=True)),
-        Row('series: CPU of a million samples, all gated', '', 2.0, lambda: gated(moving=False)),
+        Row('series: a million samples, all stored', '', 4.0, lambda: gated(moving=True), 'CPU s'),
+        Row('series: a million samples, all gated', '', 2.0, lambda: gated(moving=False), 'CPU s'),
         Row(
-            'series: an hour of 50 at 50 Hz that move, every sample',
-            '',
-            300,
-            lambda: hour(moving=True, rate_hz=0.0),
-            'MB',
+            f'{moving}, all move, all taken', '', 300, lambda: hour(moving=True, rate_hz=0.0), 'MB'
         ),
         Row(
-            'series: the same, at 10 Hz',
+            f'{moving}, all move, 10 Hz taken',
             '',
             60,
             lambda: hour(moving=True, rate_hz=10.0),
             'MB',
         ),
+        Row(f'{moving}, all stand still', '', 3, lambda: hour(moving=False, rate_hz=10.0), 'MB'),
+        Row(live, '', 60, lambda: figure('cpu_s'), 'CPU s'),
+        Row(f'{live}: growth of memory', '', 5, lambda: figure('growth_mb'), 'MB'),
+        Row(f'{live}: messages lost', '', 0, lambda: figure('lost'), ''),
+        Row(f'{live}: poses more than 10 ms off', '', 1, lambda: figure('poses_off_percent'), '%'),
+        Row(f'{live}: poses missing', '', 0, lambda: figure('poses_missing'), ''),
         Row(
-            'series: the same, standing still',
+            'series: from start to first sample (DDS finds others within 3 s)',
             '',
-            3,
-            lambda: hour(moving=False, rate_hz=10.0),
-            'MB',
+            3.5,
+            first_sample,
         ),
-        Row(
-            'series: 1,000 at 50 Hz live, a minute',
-            '',
-            60,
-            lambda: figure('cpu_s'),
-            'CPU s',
-        ),
-        Row('series: the same, growth of memory', '', 5, lambda: figure('growth_mb'), 'MB'),
-        Row('series: the same, poses off', '', 10, lambda: figure('pose_off_ms'), 'ms'),
-        Row('series: the same, messages lost', '', 0, lambda: figure('lost'), ''),
-        Row('series: start to first sample', '', 2, lambda: figure('first_sample_s')),
     ]
 
 
-if __name__ == '__main__' and sys.argv[1:] == ['publish']:
-    publish()
+if __name__ == '__main__' and sys.argv[1:2] == ['publish']:
+    publish(int(sys.argv[2]), int(sys.argv[3]), wait=sys.argv[4] == 'True')
