@@ -25,8 +25,9 @@ SPEED_M_S = 0.5
 RATES_HZ = {'tf': 50.0, 'event': 20.0, 'sample': 50.0, 'picture': 15.0, 'scan': 20.0}
 RAYS = 8000
 LATCHED = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-# Reliable: what DDS loses is no loss of the recorder, and would have to be told from one.
-RELIABLE = QoSProfile(depth=100)
+# Reliable, and kept for a good while: it is not DDS that is put to the test.
+RELIABLE = QoSProfile(depth=2000)
+PICTURES = QoSProfile(depth=50)
 
 
 def picture_bytes(number):
@@ -54,15 +55,14 @@ class Robot(Node):
         super().__init__('robot')
         self._log = log
         self._numbers = dict.fromkeys(RATES_HZ, 0)
-        self._start_ns = time.time_ns()
-        print(self._start_ns, file=log)
+        self._start_ns = 0  # when the first transform is sent
         self._tf = self.create_publisher(TFMessage, '/tf', RELIABLE)
         static = self.create_publisher(TFMessage, '/tf_static', LATCHED)
         static.publish(TFMessage(transforms=[self._transform('base_link', 'sensor', 0.0)]))
         self._events = self.create_publisher(Event, '/cognitive3d/events', RELIABLE)
         self._samples = self.create_publisher(Float64, '/count', RELIABLE)
-        self._pictures = self.create_publisher(CompressedImage, '/image/compressed', RELIABLE)
-        self._scans = self.create_publisher(LaserScan, '/scan', RELIABLE)
+        self._pictures = self.create_publisher(CompressedImage, '/image/compressed', PICTURES)
+        self._scans = self.create_publisher(LaserScan, '/scan', PICTURES)
         self._ranges = np.linspace(1, 20, RAYS, dtype=np.float32)
 
     def _transform(self, parent, child, x):
@@ -87,6 +87,7 @@ class Robot(Node):
         getattr(self, f'_send_{kind}')(number)
 
     def _send_tf(self, number):
+        self._start_ns = self._start_ns or self._now_ns
         x = (self._now_ns - self._start_ns) / 1e9 * SPEED_M_S
         self._tf.publish(TFMessage(transforms=[self._transform('map', 'base_link', x)]))
 

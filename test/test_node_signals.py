@@ -1,16 +1,24 @@
 """How the node's process ends: signals, kill -9, faults of rclpy."""
 
+import contextlib
 import signal
+import socket
+import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip('rclpy')
 pytest.importorskip('cognitive3d_msgs')
 
-from node_rig import until
+from node_rig import set_parameter, until
+from picture_files import FILES
+from sensor_msgs.msg import CompressedImage
 
+from cognitive3d_ros.gateway.server import running_gateway
+from cognitive3d_ros.recording.accounts import adds_up
 from cognitive3d_ros.wire.framing import parse, parse_part_name
 
 pytestmark = pytest.mark.ros
@@ -54,16 +62,115 @@ def test_two_signals_at_once(start_node, number):
     assert quiet(node)
 
 
-def test_a_second_signal_does_not_wait_for_delivery(start_node, silent_gateway):
-    node = start_node(gateway=silent_gateway, **{'upload.enabled': True})
-    node.says('started')
-    node.send(signal.SIGINT)
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_a_second_signal_does_not_wait_for_delivery(start_node, uploading, number):
+    node = start_node(gateway=uploading.url, **{'upload.enabled': True})
+    until(uploading.begun, what='a request')
+    node.send(number)
     node.says('ended (shutdown)')
     begin_s = time.monotonic()
-    node.send(signal.SIGINT)
+    node.send(number)
     assert node.wait() == 0
     assert time.monotonic() - begin_s < 1.0
     assert node.reasons() == ['shutdown']
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize('times', [1, 2])
+def test_signals_while_pictures_are_encoded_and_parts_uploaded(
+    start_node, peer, uploading, number, times
+):
+    """As docker stop does, which waits for ten seconds: all that was taken is stored, or counted."""
+    node = start_node(
+        command=('-c', SLOW_PICTURES),
+        gateway=uploading.url,
+        cameras=['front'],
+        **{'upload.enabled': True, 'camera.front.topic': '/image', 'camera.front.rate_hz': 0.0},
+    )
+    peer.static_tf(1.0)
+    peer.watch()
+    until(lambda: peer.status('recording').pose_samples, what='a pose')
+    until(uploading.begun, what='a request')
+    picture = CompressedImage(format='jpeg', data=FILES['JPEG'])
+    picture.header.frame_id = 'base_link'
+    publisher = peer.publisher(CompressedImage, '/image')
+    for _ in range(20):
+        publisher.publish(picture)
+    node.says('encoding')
+    begin_s = time.monotonic()
+    for _ in range(times):
+        node.send(number)
+    assert node.wait() == 0
+    assert time.monotonic() - begin_s < 9
+    assert node.reasons() == ['shutdown']
+    account = node.stored.properties()['c3d.account.camera.front']
+    assert adds_up(account), account
+    assert f'= {len(node.stored.frames("front"))} stored' in account
+    assert 'dropped' in account  # twenty are more than can be encoded in the second that there is
+    assert not list(node.spool.rglob('*.tmp'))
+
+
+SLOW_PICTURES = """
+import sys, time
+from cognitive3d_ros.convert import compressed
+from cognitive3d_ros.node.main import main
+convert = compressed.convert_compressed
+def slow(message, options):
+    print('[INFO] encoding', file=sys.stderr, flush=True)
+    time.sleep(0.3)
+    return convert(message, options)
+compressed.convert_compressed = slow
+sys.exit(main())
+"""
+
+
+def test_deactivate_and_cleanup_while_a_part_is_uploaded(start_node, peer, uploading, tmp_path):
+    node = start_node(gateway=uploading.url, **{'upload.enabled': True})
+    peer.active()
+    until(uploading.begun, what='a request')
+    peer.event('lap')
+    begin_s = time.monotonic()
+    assert peer.change('deactivate')
+    assert time.monotonic() - begin_s < 2  # it does not wait for the gateway
+    assert node.reasons() == ['deactivate']
+    begin_s = time.monotonic()
+    assert peer.change('cleanup')
+    assert time.monotonic() - begin_s < 6
+    parts = {path.name for path in node.spool.glob('sessions/*/*')}
+    assert {'events.000001.events.c3d', 'gaze.000001.properties.c3d'} <= parts
+    # Nothing holds the spool any more, and nothing that was on its way is lost.
+    with running_gateway(tmp_path / 'store') as gateway:
+        assert set_parameter(peer, 'gateway', gateway.url) == ''
+        assert set_parameter(peer, 'auto_start_session', False) == ''
+        assert peer.change('configure')
+        until(lambda: not list(node.spool.glob('sessions/*')), what='delivery')
+        assert peer.change('cleanup')
+    stored = {path.name for path in (tmp_path / 'store').glob('sessions/*/*')}
+    assert stored == parts
+    assert node.stop() == 0
+
+
+@pytest.fixture
+def uploading():
+    """A server that takes requests and never answers; ``begun()`` says whether one has begun."""
+    taken = []
+    with socket.create_server(('127.0.0.1', 0)) as server:
+
+        def serve():
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    connection.recv(1)
+                    taken.append(connection)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        url = f'http://127.0.0.1:{server.getsockname()[1]}'
+        yield SimpleNamespace(url=url, begun=lambda: bool(taken))
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join()
+    for connection in taken:
+        connection.close()
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
