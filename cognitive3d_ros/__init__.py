@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cognitive3d_ros.session.comments import images_directory
+    from cognitive3d_ros.comments import images_directory
     from cognitive3d_ros.session.session import Session, list_sessions, open_session
 
 __all__ = ['Session', '__version__', 'images_directory', 'list_sessions', 'open_session']
@@ -19,7 +19,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(session, name)
     if name == 'images_directory':
-        from cognitive3d_ros.session.comments import images_directory
+        from cognitive3d_ros.comments import images_directory
 
         return images_directory
     raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

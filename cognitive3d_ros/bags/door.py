@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -105,6 +105,8 @@ def record_bag(
     limits = SpoolLimits(config.spool.max_bytes, config.spool.min_free_bytes)
     ledger = Ledger()
     with open_bag(path) as bag, ExitStack() as stack:
+        if bag.facts.comment and not config.session_comment:
+            config = replace(config, session_comment=bag.facts.comment)
         tf = TfTopics(bag, config, odom_tf)
         spool = Spool.open(spool_dir, ledger=ledger, limits=limits, log=log.warning)
         stack.callback(spool.close)

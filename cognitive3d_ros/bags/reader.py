@@ -36,6 +36,7 @@ _OURS: Final = {
         'builtin_interfaces/Time time\nstring stream_name\nstring key\nstring value'
     ),
 }
+RAWLOG_SUFFIX: Final = '.rawlog'
 _IDL_RULE: Final = '=' * 80 + '\n'
 
 Decode = Callable[[bytes], object]
@@ -93,6 +94,8 @@ class BagFacts:
     message_count: int
     topics: Mapping[str, str]
     publishers: Mapping[str, str]
+    comment: str = ''
+    """What is written in it about it."""
 
 
 class Bag:
@@ -200,13 +203,17 @@ class Bag:
 
 
 def open_bag(path: Path) -> Bag:
-    """Open a ROS 1 bag, a rosbag2 folder, or a single MCAP or SQLite file of one.
+    """Open a ROS 1 bag, a rosbag2 folder, a single MCAP or SQLite file of one, or an MRPT rawlog.
 
     A recording that was cut short is opened as far as it goes, and ``problems`` says so.
 
     Raises:
         BagError: it is not there, is no recording, or nothing of it can be read.
     """
+    if path.suffix == RAWLOG_SUFFIX and path.is_file():
+        from cognitive3d_ros.bags.rawlog import RawlogBag
+
+        return RawlogBag(path)
     with ExitStack() as stack:
         if not path.is_dir():
             storage = open_file(path)

@@ -9,7 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cognitive3d_ros.cli.output import add_json, length, plural, print_json, printable
+from cognitive3d_ros.cli.output import (
+    add_json,
+    length,
+    path_argument,
+    plural,
+    print_json,
+    printable,
+)
 from cognitive3d_ros.errors import BagError, Cognitive3dError, SessionError, SpoolError
 from cognitive3d_ros.log import StderrLog
 
@@ -27,21 +34,21 @@ def add_parser(commands: Commands) -> None:
     )
     parser.add_argument(
         'bags',
-        type=Path,
+        type=path_argument,
         nargs='+',
         metavar='BAG',
-        help='a ROS 1 bag, a rosbag2 folder, or an MCAP or SQLite file of one',
+        help='a ROS 1 bag, a rosbag2 folder, an MCAP or SQLite file of one, or an MRPT rawlog',
     )
     parser.add_argument(
         '--params',
-        type=Path,
+        type=path_argument,
         required=True,
         metavar='FILE',
         help='the parameters, as for the node cognitive3d',
     )
     parser.add_argument(
         '--spool',
-        type=Path,
+        type=path_argument,
         required=True,
         metavar='DIR',
         help='where the sessions are stored, whatever spool.dir says',

@@ -102,8 +102,9 @@ class _Rawlog:
                 'reference_frame': self._view.reference,
                 'robot_frame': self._view.robot,
             },
+            'c3d.frames': self._frames(),
             'c3d.properties': {
-                key: property_text(value) for key, value in session.properties.items()
+                key: _line(property_text(value)) for key, value in session.properties.items()
             },
             'c3d.events': dict(self._events()),
             'c3d.regions': dict(self._regions()),
@@ -111,10 +112,20 @@ class _Rawlog:
         lines = [session.comment, ''] if session.comment else []
         for name, pairs in blocks.items():
             if pairs:
-                lines += [f'[{name}]', *(f'{k} = {_line(v)}' for k, v in pairs.items()), '']
+                lines += [f'[{name}]', *(f'{k} = {v}' for k, v in pairs.items()), '']
         self._job.step(len(session.events))
         text = '\n'.join(lines)
         return self._bytes(mrpt.Comment(text, ticks(round(session.start * 1e9))))
+
+    def _frames(self) -> dict[str, object]:
+        """Return the tf frames of cameras and lidars, which observations do not name."""
+        streams = self._session.streams
+        named = {
+            name.partition('/')[2]: about.frame
+            for name, about in streams.items()
+            if name.startswith(('camera/', 'lidar/'))
+        }
+        return {name: frame for name, frame in named.items() if frame}
 
     def _events(self) -> Iterator[tuple[str, str]]:
         for number, event in enumerate(self._session.events):
@@ -309,6 +320,6 @@ def _pose(p: Any, r: Any) -> mrpt.Pose3D:
     return mrpt.Pose3D((p + 0.0).tolist(), matrix + 0.0)
 
 
-def _line(value: object) -> str:
-    """Return a value as it fits a line of an ini file."""
-    return str(value).replace('\\', '\\\\').replace('\n', '\\n').replace('\r', '\\r')
+def _line(text: str) -> str:
+    """Return a text as it fits a line of an ini file."""
+    return text.replace('\\', '\\\\').replace('\n', '\\n').replace('\r', '\\r')

@@ -6,7 +6,6 @@ numbers put in.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -17,6 +16,7 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from cognitive3d_ros.export.ros import Times
 from cognitive3d_ros.quaternions import IDENTITY, Array
+from cognitive3d_ros.ros_names import topic_words
 
 TF: Final = 'tf2_msgs/msg/TFMessage'
 POSE: Final = 'geometry_msgs/msg/PoseStamped'
@@ -60,13 +60,6 @@ def make_typestore() -> Any:
     for name, text in _OURS.items():
         store.register(get_types_from_msg(text, name))
     return store
-
-
-def topic_name(text: str) -> str:
-    """Return the part of a topic's name that ROS 2 allows for any text: ``line.0`` is ``line/_0``."""
-    tokens = [re.sub(r'[^A-Za-z0-9_]|_+', '_', token) for token in re.split(r'[./]+', text)]
-    tokens = [re.sub('_+', '_', token) for token in tokens if token]
-    return '/'.join(f'_{token}' if token[0].isdigit() else token for token in tokens) or '_'
 
 
 class Serialiser:
@@ -135,7 +128,7 @@ class Serialiser:
 
     def name(self, prefix: str, text: str) -> str:
         """Return a topic's name for a text that no other text has."""
-        name = base = prefix + topic_name(text)
+        name = base = prefix + topic_words(text)
         number = 1
         while name in self._names:
             number += 1

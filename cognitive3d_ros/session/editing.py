@@ -13,8 +13,8 @@ from configparser import ConfigParser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cognitive3d_ros.comments import parse_blocks
 from cognitive3d_ros.errors import ExportError, ReadError
-from cognitive3d_ros.session.comments import parse_blocks
 from cognitive3d_ros.session.records import (
     CameraFrame,
     DynamicSnapshot,

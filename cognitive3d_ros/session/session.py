@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from cognitive3d_ros.comments import parse_blocks
 from cognitive3d_ros.conventions import Convention
 from cognitive3d_ros.errors import FormatError, ReadError
 from cognitive3d_ros.session import streams
-from cognitive3d_ros.session.comments import parse_blocks
 from cognitive3d_ros.session.files import Listing, OpenPart, PartFile, SessionFiles, find_sessions
 from cognitive3d_ros.session.markers import Markers, Region, read_markers
 from cognitive3d_ros.session.metadata import StreamMetadata, stream_metadata

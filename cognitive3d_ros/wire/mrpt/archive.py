@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import functools
 import gzip
+import io
 import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,6 +36,7 @@ from cognitive3d_ros.errors import FormatError, NewerFormatError
 
 _START, _END = 0x80, 0x88
 _NULL = 'nullptr'
+_CHUNK_BYTES = 1 << 16
 _MAX_NAME = 120
 _MAX_BYTES = 1 << 30  # of one text or array: more is damage
 _EPOCH_TICKS = 116_444_736_000_000_000  # 1970 in ticks of 100 ns since 1601
@@ -266,6 +268,32 @@ class Reader(Archive):
         return data
 
 
+class _Unpacked(io.RawIOBase):
+    """A file that was compressed with zstd. Unlike zstandard's own reader it tells when one was cut off."""
+
+    def __init__(self, raw: IO[bytes]) -> None:
+        self._raw = raw
+        self._frame: Any = None
+        self._ready = b''
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready:
+            packed = (self._frame and self._frame.unused_data) or self._raw.read(_CHUNK_BYTES)
+            if not packed:
+                if self._frame is not None and not self._frame.eof:
+                    raise EOFError('its last frame is not whole')
+                return 0
+            if self._frame is None or self._frame.eof:
+                self._frame = zstandard.ZstdDecompressor().decompressobj()
+            self._ready = self._frame.decompress(packed)
+        count = min(len(buffer), len(self._ready))
+        buffer[:count], self._ready = self._ready[:count], self._ready[count:]
+        return count
+
+
 @contextmanager
 def open_rawlog(path: Path) -> Iterator[IO[bytes]]:
     """Open a rawlog for reading: compressed with gzip or zstd, or not at all."""
@@ -276,7 +304,6 @@ def open_rawlog(path: Path) -> Iterator[IO[bytes]]:
             with gzip.open(raw) as unpacked:
                 yield unpacked  # type: ignore[misc]
         elif magic == _ZSTD:
-            with zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True) as data:
-                yield data
+            yield io.BufferedReader(_Unpacked(raw))
         else:
             yield raw
