@@ -12,6 +12,7 @@ import pytest
 from recording_rig import HOST, REQUIRED, WALL, Lines, Stored
 
 from cognitive3d_ros.clock import ManualClocks, Reading
+from cognitive3d_ros.counters import Drop
 from cognitive3d_ros.errors import SessionError, SpoolLockedError
 from cognitive3d_ros.node.engine import Engine, write_wait_s
 from cognitive3d_ros.parameters import parse
@@ -246,7 +247,10 @@ def test_a_disk_that_refuses_in_mid_session(make, monkeypatch, code):
     until(lambda: engine.recorder.status().error)
     assert os.strerror(code) in engine.recorder.status().error
     engine.recorder.event('in memory')
-    engine.end_session('in the dark')
+    with pytest.raises(SessionError, match='has ended, but not on the disk'):
+        engine.end_session('in the dark')
+    assert engine.recorder.session_id is None
+    assert any('in memory only' in text for text in make.log.of('error'))
     with pytest.raises(SessionError, match=os.strerror(code)):
         engine.start_session('', '', '')
     fs.code = 0
@@ -261,6 +265,19 @@ def test_a_disk_that_refuses_in_mid_session(make, monkeypatch, code):
     assert names == ['c3d.sessionStart', 'afterwards', 'c3d.sessionEnd']
     assert any(os.strerror(code) in text for text in make.log.of('warning'))
     assert not [text for text in make.log.lines if 'fault' in text[1]]
+
+
+def test_what_the_disk_refuses_to_the_last_is_counted_and_said(make, monkeypatch):
+    fs = RefusingFs()
+    monkeypatch.setattr(Spool, 'open', functools.partial(Spool.open, fs=fs))
+    engine = make(**{'spool.flush_s': 0.05})
+    engine.activate()
+    fs.code = errno.ENOSPC
+    for _ in range(20):
+        engine.recorder.event('lost')
+    engine.close(0.0)
+    assert engine.ledger.value((Drop.DISK_ERROR, 'spool')) >= 21
+    assert any('are lost' in text for _, text in make.log.lines)
 
 
 def test_a_simulated_clock_that_stands_still_costs_nothing(make, monkeypatch):

@@ -306,6 +306,61 @@ def test_a_clock_that_jumps_to_zero_in_mid_session(rig):
     assert -r.poses()[-1]['p'][0] == pytest.approx(53)
 
 
+@pytest.mark.parametrize('leap_s', [1000, 2_147_483_000])
+def test_a_simulated_clock_that_leaps_ahead_is_followed_at_once(rig, leap_s):
+    r = rig(use_sim_time=True, sim_time_on_wire=True, ros_ns=100 * S)
+    r.robot(0)
+    r.recorder.start_session()
+    r.run(2, robot=lambda t: (t,))
+    r.clocks.ros_ns += leap_s * S
+    r.robot(2)
+    r.recorder.poll()
+    r.run(2, robot=lambda t: (2 + t,))
+    r.recorder.end_session('shutdown')
+    times = [pose['time'] - T0 for pose in r.poses()]
+    assert [time for time in times if time <= 2] == pytest.approx([n / 10 for n in range(21)])
+    assert times[-1] == pytest.approx(leap_s + 4)
+    # All but the second before the leap's end is skipped, and counted.
+    assert r.series('c3d.pose_failures')[-1][1] + len(times) == leap_s * 10 + 41
+    assert len(times) <= 21 + 11 + 20
+    (warning,) = [text for text in r.log.of('warning') if 'skipped' in text]
+    assert f'{leap_s - 1}' in warning or f'{leap_s}' in warning
+
+
+@pytest.mark.rule(26)
+def test_a_thread_that_was_kept_from_running_for_long_skips_and_counts(rig):
+    r = rig()
+    r.robot(0)
+    r.recorder.start_session()
+    r.clocks.advance(10 * S)
+    r.robot(10)
+    r.recorder.poll()
+    r.recorder.end_session('shutdown')
+    times = [pose['time'] - T0 for pose in r.poses()]
+    assert times == pytest.approx([9 + n / 10 for n in range(11)])
+    assert r.series('c3d.pose_failures')[-1][1] == 90
+
+
+def test_a_recording_is_sampled_across_its_gaps(rig):
+    r = rig(live=False)
+    r.tf.set_transform('map', 'base_link', 0, (3.0, 0.0, 0.0), (0.0, 0.0, 0.0, 1.0), static=True)
+    r.recorder.start_session()
+    r.clocks.advance(30 * S)
+    r.recorder.poll()
+    r.recorder.end_session('shutdown')
+    assert len(r.poses()) == 301
+    assert r.series('c3d.pose_failures')[-1][1] == 0
+
+
+def test_a_reason_that_is_too_long_ends_nothing(rig):
+    r = rig()
+    session_id = r.recorder.start_session()
+    with pytest.raises(SessionError, match='1025 characters'):
+        r.recorder.end_session('x' * 1025)
+    assert r.recorder.session_id == session_id
+    r.recorder.end_session('x' * 1024)
+
+
 def test_a_wall_clock_that_steps_back_in_mid_session(rig):
     r = rig()
     r.robot(0)

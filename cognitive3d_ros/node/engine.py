@@ -142,9 +142,12 @@ class Engine:
             return self._start(name, participant_id, properties_json)
 
     def end_session(self, reason: str) -> str:
-        """End the active session; raises SessionError where there is none."""
+        """End the active session; raises SessionError where there is none, or the disk refused its end."""
         with self._lock:
-            return self.recorder.end_session(reason)
+            session_id = self.recorder.end_session(reason)
+            if error := self.recorder.last_session.error:
+                raise SessionError(f'session {session_id} has ended, but not on the disk: {error}')
+            return session_id
 
     def deactivate(self, reason: str) -> None:
         """End the session, if one is active, and start no other."""

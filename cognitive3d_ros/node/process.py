@@ -71,18 +71,23 @@ def run(argv: list[str], stop: Stop) -> int:
         rclpy.try_shutdown()
         _complain(f'the node cannot be made: {error}')
         return EXIT_FAILED
-    threading.excepthook = lambda args: node.log.error(f'a thread failed: {args.exc_value!r}')
+    log = node.log
+    threading.excepthook = lambda args: log.error(f'a thread failed: {args.exc_value!r}')
     executor.add_node(node)
-    spin(executor, lambda: stop.asked or node.exit_code is not None, node.log)
+    spin(executor, lambda: stop.asked or node.exit_code is not None, log)
     node.end_durably()
     stop.safe = True
     stop.leave_in_a_hurry()
     node.release()
+    exit_code = node.exit_code or 0
     with contextlib.suppress(RuntimeError):  # what rclpy raises where a part of it is gone already
         executor.shutdown(timeout_sec=2.0)
         node.destroy_node()
         rclpy.try_shutdown()
-    return node.exit_code or 0
+    # The executor gives the signals back when it goes; a second one that comes late would kill the process.
+    del executor
+    stop.install()
+    return exit_code
 
 
 def _complain(text: str) -> int:

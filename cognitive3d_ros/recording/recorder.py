@@ -219,8 +219,13 @@ class Recorder:
     def end_session(self, reason: str) -> str:
         """End the active session and return its id; ``c3d.sessionEnd`` is on disk when this returns.
 
-        Raises SessionError where none is active.
+        Where the disk refuses, ``last_session.error`` says so; what is in memory then is written when the disk
+        takes it again. Raises SessionError where none is active, or the reason is too long.
         """
+        if len(reason) > MAX_TEXT_CHARS:
+            raise SessionError(
+                f'reason has {len(reason)} characters: at most {MAX_TEXT_CHARS} are taken'
+            )
         with self._turns:
             with self._lock:
                 session = self._session
@@ -238,11 +243,13 @@ class Recorder:
             with self._lock:
                 self._between = self._ledger.snapshot()
                 self._error = error = session.spool.error or ''
+                waiting = session.spool.pending_entries
                 self.last_session = self._status(session, arrival)
         if error:
             self._log.error(
-                f'session {session.identity.session_id} could not be ended on disk: {error}; it is '
-                'closed when the spool is next opened'
+                f'session {session.identity.session_id} could not be ended on disk: {error}; '
+                f'{waiting} entries are in memory only, and are lost where this process ends before the disk '
+                'takes them'
             )
         self._log.info(
             f'session {session.identity.session_id} ended ({reason}): '

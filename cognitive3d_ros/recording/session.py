@@ -41,6 +41,9 @@ from cognitive3d_ros.wire.numbers import TICKS_PER_S, elapsed, rounded, ticks, v
 HEALTH_NS = 5 * NS_PER_S
 RETRY_NS = 10_000_000  # how soon a record that waits for tf is tried again
 _CATCH_UP_NS = NS_PER_S  # ticks missed for longer are skipped, and counted
+_CATCH_UP_OFFLINE_NS = (
+    3600 * NS_PER_S
+)  # a recording may have gaps: all but absurd ones are sampled
 _MAX_WAITING = 1_000  # events that may wait for tf at a time
 
 _ORIGIN: Vector3 = (0.0, 0.0, 0.0)
@@ -97,6 +100,7 @@ class Session:
         self.identity = identity
         self.clock = clock
         self.spool = spool
+        self._complaints = complaints
         self.sensors = SensorRecords(
             config, spool=spool, transforms=transforms, ledger=ledger, complaints=complaints
         )
@@ -184,8 +188,10 @@ class Session:
 
     @property
     def dropped_records(self) -> int:
-        """What this session was to record and did not."""
-        return self._baseline.since(self._ledger.snapshot(), Count.DROPPED_RECORDS)
+        """What this session was to record and did not, events among it."""
+        now = self._ledger.snapshot()
+        counts = (Count.DROPPED_RECORDS, Count.DROPPED_EVENTS)
+        return sum(self._baseline.since(now, count) for count in counts)
 
     @property
     def losses(self) -> str:
@@ -217,20 +223,40 @@ class Session:
     def _tick_ns(self, index: int) -> int:
         return round(index * NS_PER_S / self._config.sample_rate_hz)
 
+    def _last_tick(self, session_ns: int) -> int:
+        """Return the index of the last tick that is due at a session time; -1 before the first."""
+        index = int(session_ns * self._config.sample_rate_hz / NS_PER_S) + 1
+        while index >= 0 and self._tick_ns(index) > session_ns:
+            index -= 1
+        return index
+
     def take_ticks(self, arrival: Arrival) -> None:
-        """Take the pose ticks that are due, each at its own time however late this call is."""
+        """Take the pose ticks that are due, each at its own time however late this call is.
+
+        Those that are too late to be caught up with are skipped in one go: a simulated clock may leap by
+        years.
+        """
         frame = self._choose_frame(arrival)
-        counted = frame is not None or not self._frames.waiting(arrival.session_ns)
-        while (tick_ns := self._tick_ns(self._tick_index)) <= arrival.session_ns:
-            self._tick_index += 1
-            late_ns = arrival.session_ns - tick_ns
-            if not counted:
-                continue
-            if frame is None or (self._live and late_ns > _CATCH_UP_NS):
-                self._ledger.count(Count.POSE_FAILURES)
-                continue
-            if not self._ticks_backwards:
-                late_ns = 0
+        first, last = self._tick_index, self._last_tick(arrival.session_ns)
+        if last < first:
+            return
+        self._tick_index = last + 1
+        if frame is None:
+            if not self._frames.waiting(arrival.session_ns):
+                self._ledger.count(Count.POSE_FAILURES, last + 1 - first)
+            return
+        catch_up_ns = _CATCH_UP_NS if self._live else _CATCH_UP_OFFLINE_NS
+        taken = max(first, self._last_tick(arrival.session_ns - catch_up_ns - 1) + 1)
+        if taken > first:
+            self._ledger.count(Count.POSE_FAILURES, taken - first)
+            self._complaints.warn(
+                'ticks',
+                f'{taken - first} pose samples are skipped: the clock of the session went on by '
+                f'{(arrival.session_ns - self._tick_ns(first)) / NS_PER_S:.1f} s at once',
+            )
+        for index in range(taken, last + 1):
+            tick_ns = self._tick_ns(index)
+            late_ns = arrival.session_ns - tick_ns if self._ticks_backwards else 0
             late_mono_ns = 0 if self._config.sim_time_on_wire else late_ns
             self._ticks.append(
                 Tick(

@@ -304,6 +304,13 @@ class SessionSpool:
         """How much waits in memory for its part."""
         return self._pending_bytes
 
+    @property
+    def pending_entries(self) -> int:
+        """How many entries are in memory alone: not in a part, and not in the journal."""
+        with self._lock:
+            segments = (*self._sealed, *self._open.values())
+            return sum(len(segment.entries) - segment.journalled for segment in segments)
+
     # Inside
 
     def _why(self, *, full: bool) -> Drop:

@@ -158,12 +158,20 @@ class Spool:
         return spool
 
     def close(self) -> None:
-        """Give the spool up. Sessions without an end are left as they are, for the next to recover."""
+        """Give the spool up. Sessions without an end are left as they are, for the next to recover.
+
+        What the disk refused to the last is lost with the memory it is in; that is counted and said.
+        """
         with self._guard:
             live = list(self._live.values())
             self._live.clear()
             lock, self._lock = self._lock, None
         for session in live:
+            if (lost := session.pending_entries) and session.error:
+                self.ledger.drop(Drop.DISK_ERROR, 'spool', lost)
+                self._log(
+                    f'{lost} entries of session {session.identity.session_id} are lost: {session.error}'
+                )
             session.abandon()
         if lock is not None:
             with contextlib.suppress(OSError):
