@@ -8,7 +8,7 @@ from cognitive3d_ros.upload.endpoint import (
     part_url,
     remote_variables_url,
 )
-from cognitive3d_ros.upload.keys import VARIABLE, ApplicationKey, NoKey
+from cognitive3d_ros.upload.keys import VARIABLE, ApplicationKey, NoKey, without_key
 
 
 def test_the_file_is_read_anew_each_time(tmp_path):
@@ -91,3 +91,18 @@ def test_addresses():
     )
     assert host('https://user:password@x:8/y') == 'x:8'
     assert 'password' not in host('https://user:password@[x')
+
+
+@pytest.mark.parametrize(
+    ('text', 'key', 'shown'),
+    [
+        ('you said 0123-abcd!', '0123-abcd', 'you said <application key>!'),
+        ('x0123-abcdx 0123-abcd', '0123-abcd', 'x<application key>x <application key>'),
+        ('checked: key k is no key (k)', 'k', 'checked: key <application key> is no key (<application key>)'),
+        ('a k-1 k_ k', 'k', 'a k-1 k_ <application key>'),
+        ('a.c abc', 'a.c', '<application key> abc'),
+        ('APIKEY:DATA se$ret', 'se$ret', 'APIKEY:DATA <application key>'),
+    ],
+)  # fmt: skip
+def test_a_key_is_blotted_out_and_a_short_one_only_where_it_is_meant(text, key, shown):
+    assert without_key(text, key) == shown

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -26,12 +26,12 @@ class Response:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b''
 
-    def without(self, secret: str, shown_as: str) -> Response:
-        """Return the answer with a text of ours blotted out, should the server have echoed it."""
+    def blotted(self, blot: Callable[[str], str]) -> Response:
+        """Return the answer with a secret of ours blotted out, should the server have echoed it."""
         return Response(
             self.status,
-            {name: value.replace(secret, shown_as) for name, value in self.headers.items()},
-            self.body.replace(secret.encode(), shown_as.encode()),
+            {name: blot(value) for name, value in self.headers.items()},
+            blot(self.body.decode('latin-1')).encode('latin-1'),  # any bytes, and back
         )
 
 

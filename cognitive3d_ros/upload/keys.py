@@ -6,6 +6,7 @@ It is no parameter, never logged, never part of an exception's text, and never s
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,8 @@ from cognitive3d_ros.upload.endpoint import header_safe
 VARIABLE = 'C3D_APPLICATION_KEY'
 KEY_SHOWN_AS = '<application key>'
 _MAX_KEY_BYTES = 4096
+_SHORT_CHARS = 8
+_BEFORE, _AFTER = r'(?<![\w-])', r'(?![\w-])'  # what a word begins and ends at
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +25,23 @@ class NoKey:
     """There is no key, and why."""
 
     reason: str
+
+
+def without_key(text: str, key: str) -> str:
+    """Return a text with a key blotted out; one so short that words hold it by chance only as a word."""
+    pattern = re.escape(key)
+    if len(key) < _SHORT_CHARS:
+        pattern = f'{_BEFORE}{pattern}{_AFTER}'
+    return re.sub(pattern, KEY_SHOWN_AS, text, flags=re.ASCII)
+
+
+def key_fault(key: str) -> str | None:
+    """Return why a text can be no application key, without showing it; None if it can."""
+    if not key:
+        return 'it is empty'
+    if not header_safe(key) or len(key) > _MAX_KEY_BYTES:
+        return 'it holds more than a key: spaces, lines or letters beyond ASCII'
+    return None
 
 
 KeySource = Callable[[], 'str | NoKey']
@@ -52,6 +72,6 @@ class ApplicationKey:
         if not key:
             empty = f'{where} is empty' if self._file else 'there is none'
             return NoKey(f'{empty}: set application_key_file, or {VARIABLE} in the environment')
-        if not header_safe(key) or len(text) > _MAX_KEY_BYTES:
+        if key_fault(key) or len(text) > _MAX_KEY_BYTES:
             return NoKey(f'{where} holds more than a key: spaces, lines or letters beyond ASCII')
         return key

@@ -11,6 +11,8 @@ answer                                   verdict
 408, 5xx                                 retry (network)
 429, 503, any of these with Retry-After  retry, not before the time it names (throttled)
 ======================================== ===========================================================
+
+The head alone decides: a body that is shorter than its ``Content-Length`` takes nothing back.
 """
 
 from __future__ import annotations

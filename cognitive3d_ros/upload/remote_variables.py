@@ -8,12 +8,13 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from pathlib import Path
 
 from cognitive3d_ros.spool.fs import REAL_FS, Fs, replace_file
 from cognitive3d_ros.upload import endpoint, policy
 from cognitive3d_ros.upload.exchange import Request, Response, Transport, TransportFault
-from cognitive3d_ros.upload.keys import KEY_SHOWN_AS, NoKey
+from cognitive3d_ros.upload.keys import NoKey, without_key
 
 TIMEOUT_S = 3.0
 MAX_ANSWER_BYTES = 1 << 20
@@ -79,7 +80,7 @@ def fetch(
         return _kept(fs, spool_dir, f'no answer within {timeout_s:g} s')
     answer = answers[0]
     if isinstance(answer, Response) and shown is not None:
-        answer = answer.without(shown, KEY_SHOWN_AS)
+        answer = answer.blotted(partial(without_key, key=shown))
     verdict = policy.classify(answer, require_ack=require_ack, wall_s=0.0)
     if not isinstance(verdict, policy.Delivered) or not isinstance(answer, Response):
         reason = '' if isinstance(verdict, policy.Delivered) else verdict.reason

@@ -37,7 +37,7 @@ from cognitive3d_ros.upload.exchange import (
     Transport,
     TransportFault,
 )
-from cognitive3d_ros.upload.keys import KEY_SHOWN_AS, KeySource, NoKey
+from cognitive3d_ros.upload.keys import KeySource, NoKey, without_key
 from cognitive3d_ros.wire.framing import Part
 
 LIVE_CLASSES = frozenset({'properties', 'events', 'pose'})
@@ -308,8 +308,8 @@ class Uploader:
         answer = self._transport.send(request)
         if isinstance(answer, TransportFault) and answer.fault is Fault.INTERRUPTED:
             return
-        if isinstance(answer, Response) and key is not None:
-            answer = answer.without(key, KEY_SHOWN_AS)
+        if isinstance(answer, Response):
+            answer = answer.blotted(self._without_key)
         verdict = policy.classify(answer, require_ack=self._require_ack, wall_s=self._wall())
         with self._lock:
             if not self._abandoned:
@@ -421,7 +421,7 @@ class Uploader:
         self._complaints.warn(topic, f'uploads to {self._host}: {self._last_error}')
 
     def _without_key(self, text: str) -> str:
-        return text.replace(self._key, KEY_SHOWN_AS) if isinstance(self._key, str) else text
+        return without_key(text, self._key) if isinstance(self._key, str) else text
 
 
 def part_request(gateway: str, part: Part, key: str | None) -> Request:
