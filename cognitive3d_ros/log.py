@@ -10,6 +10,13 @@ from typing import Protocol
 _QUIET_NS = 10_000_000_000  # the same complaint at most once in this time
 
 
+def printable(text: object) -> str:
+    """Return text on one line that moves no cursor: what was recorded, or a file's name, may hold anything."""
+    return ''.join(
+        c if c.isprintable() else c.encode('unicode_escape').decode() for c in str(text)
+    )
+
+
 class Log(Protocol):
     """Three levels, one line each."""
 
@@ -31,15 +38,15 @@ class StderrLog:
 
     def info(self, text: str) -> None:
         """Write the line."""
-        print(text, file=sys.stderr)
+        print(printable(text), file=sys.stderr)
 
     def warning(self, text: str) -> None:
         """Write the line, marked."""
-        print(f'warning: {text}', file=sys.stderr)
+        print(f'warning: {printable(text)}', file=sys.stderr)
 
     def error(self, text: str) -> None:
         """Write the line, marked."""
-        print(f'error: {text}', file=sys.stderr)
+        print(f'error: {printable(text)}', file=sys.stderr)
 
 
 class Complaints:

@@ -306,6 +306,31 @@ def test_every_command_has_help_that_needs_no_library(command):
     subprocess.run([sys.executable, '-c', code], check=True, stdout=subprocess.DEVNULL)
 
 
+@pytest.mark.parametrize(
+    'arguments',
+    [
+        'sessions .',
+        'show .',
+        'verify .',
+        'markers .',
+        'export . --to csv -o x',
+        'export x --to csv -o .',
+        'export x --to csv --output .',
+        'gateway --store .',
+        'gateway --store x --remote-variables .',
+        'record . --params x --spool x',
+        'record x --params . --spool x',
+        'record x --params x --spool .',
+        'spool status .',
+        'spool drain .',
+    ],
+)
+def test_an_empty_path_is_not_the_current_folder(c3d, arguments):
+    code, _, err = c3d(*('' if word == '.' else word for word in arguments.split()))
+    assert code == 2
+    assert err.endswith(': is empty: a path is wanted\n')
+
+
 def test_errors_are_one_line_and_never_a_traceback(c3d, monkeypatch):
     def raising(error):
         def fail(*_):
@@ -320,6 +345,8 @@ def test_errors_are_one_line_and_never_a_traceback(c3d, monkeypatch):
     assert (code, err) == (1, 'c3d: /x: Permission denied\n')
     code, _, err = raising(ParameterError(['a: wrong', 'b: wrong']))
     assert (code, err) == (2, 'c3d: 2 parameter faults:\n  a: wrong\n  b: wrong\n')
+    code, _, err = raising(Cognitive3dError('no a\nb\x1b[2J'))
+    assert err == 'c3d: no a\\nb\\x1b[2J\n'
     code, _, err = raising(ModuleNotFoundError("No module named 'starlette'", name='starlette'))
     assert code == 1
     assert "pip install 'cognitive3d_ros[gateway]'" in err

@@ -220,6 +220,45 @@ def test_drain_needs_to_know_where_to(c3d, spool):
     assert '--params FILE, or --gateway URL' in err
 
 
+@pytest.mark.parametrize(
+    ('option', 'value', 'why'),
+    [
+        ('--gateway', 'ftp://x', "is 'ftp://x': it must be an http or https URL"),
+        ('--gateway', '', 'it must be an http or https URL'),
+        ('--gateway', 'https://me:pw@x', 'it must not hold a user or a password'),
+        ('--gateway', 'http://x:99999', 'it must be an http or https URL'),
+        ('--key', '', 'it is empty'),
+        ('--key', 'secret key', 'it holds more than a key'),
+        ('--params', '', 'is empty: a path is wanted'),
+        ('--timeout', 'nan', 'invalid'),
+        ('--timeout', '-1', 'invalid'),
+    ],
+)
+def test_drain_refuses_what_could_never_deliver(c3d, spool, option, value, why):
+    given = {'--gateway': 'http://127.0.0.1:9', '--key': 'k', option: value}
+    code, _, err = c3d('drain', spool, *(f'{name}={text}' for name, text in given.items()))
+    assert code == 2
+    assert f'argument {option}: ' in err
+    assert why in err
+    assert 'secret' not in err
+    assert 'pw@' not in err
+
+
+def test_names_that_hold_line_breaks_are_printed_on_one_line(c3d, tmp_path):
+    root = tmp_path / 'a\nb\x1b[2J'
+    Spool.open(root).close()
+    (root / 'sessions' / 'stray\rname').mkdir()
+    (root / 'sessions' / FIRST).mkdir()
+    (root / 'sessions' / FIRST / 'no\npart').touch()
+    for action in ('status', 'verify', 'recover', 'retry'):
+        _, out, err = c3d(action, root)
+        assert not {c for c in out + err if not c.isprintable()} - {'\n'}
+        assert 'a\\nb\\x1b[2J' in out
+    _, _, err = c3d('status', root / 'no')
+    assert err.count('\n') == 1
+    assert 'a\\nb\\x1b[2J' in err
+
+
 def test_usage(c3d):
     assert c3d()[0] == 2
     assert c3d('fly')[0] == 2

@@ -344,6 +344,17 @@ def test_what_belongs_together() -> None:
     assert fault({'robot_dynamic_object': True, 'robot_mesh': 1}).startswith('robot_mesh is 1')
 
 
+def test_one_fault_is_told_once(tmp_path) -> None:
+    assert fault({'cameras': [1, 1]}).startswith('cameras holds 1: each must be ')
+    file = tmp_path / 'params.yaml'
+    file.write_text('cognitive3d:\n  ros__parameters:\n    cameras: [[1], [2]]\n')
+    with pytest.raises(ParameterError) as caught:
+        load_yaml(file)
+    assert caught.value.faults == (
+        'params.yaml, line 3: cameras holds a list or mapping in a list, which ROS cannot read',
+    )
+
+
 def test_unknown_names() -> None:
     assert fault({'sample_rate': 5}).endswith('the nearest is sample_rate_hz')
     assert fault({'camera_frame': 'c'}).endswith('the nearest is gaze_frame')
@@ -357,6 +368,7 @@ def test_unknown_names() -> None:
     assert fault(given | {'cameras.front.topic': '/c'}).endswith(
         'the nearest is camera.front.topic'
     )
+    assert fault({'nonsense': 4}) == 'nonsense is 4: no such parameter'
     assert 'a name must be a text' in fault({5: 1})  # type: ignore[dict-item]
     for name in (
         '',

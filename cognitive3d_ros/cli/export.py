@@ -7,10 +7,16 @@ import contextlib
 import signal
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cognitive3d_ros.cli.output import add_session, bar, plural, print_json, printable
+from cognitive3d_ros.cli.output import (
+    add_session,
+    bar,
+    path_argument,
+    plural,
+    print_json,
+    printable,
+)
 
 if TYPE_CHECKING:
     from cognitive3d_ros.cli.main import Commands
@@ -38,7 +44,12 @@ def add_parser(commands: Commands) -> None:
     add_session(parser)
     parser.add_argument('--to', required=True, choices=FORMATS, metavar='FORMAT', help='see below')
     parser.add_argument(
-        '-o', '--output', type=Path, required=True, metavar='OUT', help='the file or folder'
+        '-o',
+        '--output',
+        type=path_argument,
+        required=True,
+        metavar='OUT',
+        help='the file or folder',
     )
     parser.add_argument('--force', action='store_true', help='replace what is there already')
     parser.add_argument(

@@ -10,8 +10,9 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from cognitive3d_ros.cli.output import path_argument, printable
 
 if TYPE_CHECKING:
     from cognitive3d_ros.cli.main import Commands
@@ -32,7 +33,7 @@ def add_parser(commands: Commands) -> None:
         description=DESCRIPTION,
     )
     parser.add_argument(
-        '--store', type=Path, required=True, metavar='DIR', help='where it is kept'
+        '--store', type=path_argument, required=True, metavar='DIR', help='where it is kept'
     )
     parser.add_argument(
         '--host', default='127.0.0.1', help='address to listen on (%(default)s); others need a key'
@@ -50,7 +51,7 @@ def add_parser(commands: Commands) -> None:
     )
     parser.add_argument(
         '--remote-variables',
-        type=Path,
+        type=path_argument,
         metavar='FILE',
         help='JSON with abTests and remoteConfigurations, served to every recorder',
     )
@@ -74,7 +75,8 @@ def run(args: argparse.Namespace) -> int:
     ):
         access = 'only with the key' if gateway.has_key else 'from any process of this machine'
         print(
-            f'{gateway.url} takes parts {access} and keeps them in {gateway.store.resolve()}',
+            f'{gateway.url} takes parts {access} and keeps them in '
+            f'{printable(gateway.store.resolve())}',
             flush=True,
         )
         while gateway.alive:
@@ -118,4 +120,4 @@ class _Throttle:
                 if self._held:
                     line += f' (and {self._held} more refusals before)'
                     self._held = 0
-            print(f'gateway: {line}', file=sys.stderr, flush=True)
+            print(f'gateway: {printable(line)}', file=sys.stderr, flush=True)

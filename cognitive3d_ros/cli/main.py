@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from cognitive3d_ros import __version__
 from cognitive3d_ros.errors import Cognitive3dError, ParameterError
+from cognitive3d_ros.log import printable
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -60,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return WELL
     except ParameterError as error:
-        return _fail('\n  '.join((str(error).partition(': ')[0] + ':', *error.faults)), USAGE)
+        return _fail(str(error).partition(': ')[0] + ':', *error.faults, code=USAGE)
     except Cognitive3dError as error:
         return _fail(str(error))
     except ModuleNotFoundError as error:
@@ -103,9 +104,9 @@ def _missing(error: ModuleNotFoundError) -> str:
     return f"the Python package '{name}' is not installed; try: python3 -m pip install '{wanted}'"
 
 
-def _fail(text: str, code: int = FAILED) -> int:
+def _fail(*lines: str, code: int = FAILED) -> int:
     sys.stdout.flush()
-    print(f'c3d: {text}', file=sys.stderr)
+    print('c3d: ' + '\n  '.join(map(printable, lines)), file=sys.stderr)
     return code
 
 

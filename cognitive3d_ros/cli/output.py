@@ -11,14 +11,23 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
+from cognitive3d_ros.log import printable as printable
+
 _EVERY_S = 0.1
+
+
+def path_argument(text: str) -> Path:
+    """Return the path that an argument names; an empty one, of a variable that is not set, is refused."""
+    if not text:
+        raise argparse.ArgumentTypeError('is empty: a path is wanted')
+    return Path(text)
 
 
 def add_session(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that name a session, and ``--json``."""
     parser.add_argument(
         'session',
-        type=Path,
+        type=path_argument,
         metavar='SESSION',
         help="a spool, a gateway's store, the folder of a session, or loose part files",
     )
@@ -36,13 +45,6 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 def print_json(facts: object) -> None:
     """Print facts as JSON that any reader takes."""
     print(json.dumps(facts, indent=2, allow_nan=False))
-
-
-def printable(text: object) -> str:
-    """Return text that moves no cursor: what was recorded may hold anything."""
-    return ''.join(
-        c if c.isprintable() else c.encode('unicode_escape').decode() for c in str(text)
-    )
 
 
 def table(rows: Iterable[Sequence[object]], *, right: Sequence[int] = (), indent: int = 0) -> str:

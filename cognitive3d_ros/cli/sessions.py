@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cognitive3d_ros.cli.output import (
     add_json,
     length,
     local_time,
+    path_argument,
     print_json,
     printable,
     table,
@@ -28,7 +28,10 @@ def add_parser(commands: Commands) -> None:
         description='List the sessions of a spool or of a store of c3d gateway, oldest first.',
     )
     parser.add_argument(
-        'store', type=Path, metavar='STORE', help="a spool, or a gateway's store; loose parts too"
+        'store',
+        type=path_argument,
+        metavar='STORE',
+        help="a spool, or a gateway's store; loose parts too",
     )
     add_json(parser)
     parser.set_defaults(run=run)

@@ -7,7 +7,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cognitive3d_ros.cli.output import add_json, plural, print_json, printable, table
+from cognitive3d_ros.cli.output import (
+    add_json,
+    path_argument,
+    plural,
+    print_json,
+    printable,
+    table,
+)
 from cognitive3d_ros.errors import SpoolError
 from cognitive3d_ros.log import StderrLog
 
@@ -46,7 +53,9 @@ def add_parser(commands: Commands) -> None:
             help=does,
             description=DRAIN if name == 'drain' else f'{does[0].upper()}{does[1:]}.',
         )
-        action.add_argument('spool', type=Path, metavar='DIR', help='the spool (spool.dir)')
+        action.add_argument(
+            'spool', type=path_argument, metavar='DIR', help='the spool (spool.dir)'
+        )
         if name == 'drain':
             _add_drain(action)
         add_json(action)
@@ -54,17 +63,51 @@ def add_parser(commands: Commands) -> None:
 
 
 def _add_drain(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument('--params', type=Path, metavar='FILE', help='the parameters of the node')
-    parser.add_argument('--gateway', metavar='URL', help='instead of the one in the parameters')
     parser.add_argument(
-        '--key', help="the application key (default: the parameters', or C3D_APPLICATION_KEY)"
+        '--params', type=path_argument, metavar='FILE', help='the parameters of the node'
+    )
+    parser.add_argument(
+        '--gateway', type=_gateway, metavar='URL', help='instead of the one in the parameters'
+    )
+    parser.add_argument(
+        '--key',
+        type=_key,
+        help="the application key (default: the parameters', or C3D_APPLICATION_KEY)",
     )
     parser.add_argument(
         '--timeout',
-        type=float,
+        type=_seconds,
         metavar='S',
         help='give up after this many seconds, with exit code 1',
     )
+
+
+def _gateway(text: str) -> str:
+    """Return a gateway's URL, checked as the parameter is."""
+    from cognitive3d_ros.parameters import check_gateway
+
+    faults: list[str] = []
+    url = check_gateway(text, faults.append)
+    if faults:
+        raise argparse.ArgumentTypeError(faults[0])
+    return url
+
+
+def _key(text: str) -> str:
+    """Return an application key that can stand in a header."""
+    from cognitive3d_ros.upload.keys import key_fault
+
+    if fault := key_fault(text):
+        raise argparse.ArgumentTypeError(fault)
+    return text
+
+
+def _seconds(text: str) -> float:
+    """Return a time to wait."""
+    seconds = float(text)
+    if not seconds >= 0:  # NaN too
+        raise ValueError
+    return seconds
 
 
 def status(args: argparse.Namespace) -> int:

@@ -23,6 +23,7 @@ from .declaration import CLIENT_LIBRARY, CLIENT_LIBRARY_PREFIX, Kind
 from .descriptors import Descriptor, descriptors, member_descriptors, member_names
 from .properties import Property, check_property_name, check_property_value, typed_property
 from .rosyaml import load_yaml
+from .values import check_gateway
 
 __all__ = [
     'CLIENT_LIBRARY',
@@ -38,6 +39,7 @@ __all__ = [
     'SpoolConfig',
     'TopicConfig',
     'UploadConfig',
+    'check_gateway',
     'check_property_name',
     'check_property_value',
     'descriptors',

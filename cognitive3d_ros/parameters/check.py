@@ -46,6 +46,7 @@ from .values import (
 Fields = dict[str, Any]
 
 _SECRET = re.compile(r'key|secret|token|passw', re.IGNORECASE)
+_LEAST_LIKENESS = 0.7  # of a name that is probably meant, 1 for the same name
 _LONGEST_NAME = 200  # beyond which no nearest name is looked for
 
 
@@ -141,8 +142,9 @@ class _Check:
         self.owners: dict[tuple[str, str], str] = {}  # who records series, or events, of a name
 
     def fault(self, name: str, text: str) -> None:
-        """Note a fault of a parameter."""
-        self.faults.append(f'{name} {text}')
+        """Note a fault of a parameter, once where several entries of a list have it."""
+        if f'{name} {text}' not in self.faults:
+            self.faults.append(f'{name} {text}')
         self.faulty.add(name)
 
     def read(self, p: Parameter, name: str, *, required: bool = True) -> Value:
@@ -328,5 +330,8 @@ class _Check:
         if family and any(key == k.name for k in family.keys):
             lists = ' or '.join(family.lists)
             return f'{shown} is {value}: no such parameter, for {lists} must name {show(member)} first'
-        (nearest,) = difflib.get_close_matches(name[:_LONGEST_NAME], sorted(self.known), 1, 0)
-        return f'{shown} is {value}: no such parameter, the nearest is {nearest}'
+        near = difflib.get_close_matches(
+            name[:_LONGEST_NAME], sorted(self.known), 1, _LEAST_LIKENESS
+        )
+        hint = f', the nearest is {near[0]}' if near else ''
+        return f'{shown} is {value}: no such parameter{hint}'

@@ -136,8 +136,10 @@ class _Reader:
         self.faults: list[str] = []
 
     def fault(self, node: yaml.Node, text: str) -> None:
-        """Note a fault."""
-        self.faults.append(f'{self.file}, line {node.start_mark.line + 1}: {text}')
+        """Note a fault, once where a line has it several times."""
+        said = f'{self.file}, line {node.start_mark.line + 1}: {text}'
+        if said not in self.faults:
+            self.faults.append(said)
 
     def items(self, node: yaml.Node) -> Iterator[tuple[str, yaml.Node, yaml.Node]]:
         """Yield a mapping's keys as texts, with their nodes and the values'."""
