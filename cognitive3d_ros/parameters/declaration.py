@@ -370,13 +370,14 @@ TOPICS = Section(
             replace(
                 _RATE_KEY,
                 default=10.0,
-                about='Messages taken per second at most, before the change gate; 0 is every one.',
+                about='Messages taken per second at most, before the change gate; 0 is every one. '
+                'Of diagnostics every one is taken.',
             ),
             _texts(
                 'fields',
                 (),
-                'The numeric fields to record, by dotted path, of a message type that the recorder has '
-                'no list for.',
+                'The numeric fields to record, by dotted path (`status.0.level` for an element of a list), of '
+                'a message type that the recorder has no list for, or instead of that list.',
                 form=FIELD,
             ),
             _QOS,
