@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import random
 import socket
+import tempfile
 from pathlib import Path
+from typing import IO
 
 import pytest
 from hypothesis import settings
@@ -12,10 +16,24 @@ from rules import RULES
 
 ROOT = Path(__file__).parent.parent
 
+
+def _own_domain() -> tuple[IO[str], str]:
+    """Return a domain that no other run of these tests on this machine has, and the lock that holds it."""
+    for number in random.sample(range(1, 102), 101):
+        lock = (Path(tempfile.gettempdir()) / f'c3d-test-domain-{number}.lock').open('w')
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.close()
+            continue
+        return lock, str(number)
+    raise RuntimeError('101 runs of these tests are under way: there is no domain left')
+
+
 # Before anything starts rclpy: no packet leaves this machine, and no other run is heard. The processes that
 # tests start inherit both. Domains go to 101; 0 is everyone's.
 os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
-os.environ['ROS_DOMAIN_ID'] = str(1 + os.getpid() % 101)
+_DOMAIN, os.environ['ROS_DOMAIN_ID'] = _own_domain()
 
 # Messages refuse a value of the wrong type, as on Humble. Later distributions check nothing unless told, and
 # send an int in a float64 as some other number.
