@@ -423,3 +423,29 @@ def test_vectors_are_what_was_published(start_node, peer):
         'imu.linear_acceleration_y': 0.02,
         'imu.linear_acceleration_z': 9.81,
     }
+
+
+@pytest.mark.slow
+def test_subscriptions_come_and_go_under_traffic(start_node, peer):
+    """Configured again and again while messages arrive, and publishers appear and disappear."""
+    names = [f'x{n}' for n in range(20)]
+    node = start_node(topics=[f'/{name}' for name in names], autostart=False, actions=['/dock'])
+    for turn in range(12):
+        for name in names:
+            peer.publisher(std.Float64, f'/{name}', matched=False)
+        assert peer.change('configure')
+        assert peer.change('activate')
+        for name in names:
+            peer.publisher(std.Float64, f'/{name}').publish(std.Float64(data=float(turn)))
+        gone = peer.forget('/x0')
+        peer.node.destroy_publisher(gone)
+        for name in names[1:]:
+            peer.publisher(std.Float64, f'/{name}').publish(std.Float64(data=-1.0))
+        assert peer.change('deactivate')
+        assert peer.change('cleanup')
+        # Nobody listens any more.
+        last = peer.publisher(std.Float64, '/x19', matched=False)
+        until(lambda last=last: not last.get_subscription_count())
+    assert node.stop() == 0, node.text
+    assert len(node.reasons()) == 12
+    assert 'ERROR' not in node.text
