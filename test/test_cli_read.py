@@ -131,7 +131,7 @@ def test_show(c3d, store):
         '+4.00 s  dock.reached      dock=A, ok=true\n',
         'Series: 1\n',
         'battery.percentage        6   1     75  77.5    80    75\n',
-        'Health: nothing was lost\n',
+        'Health: the recorder counted no loss\n',
     ):
         assert text in out
     assert 'Properties' not in out
@@ -191,6 +191,33 @@ def test_show_tells_losses_and_what_cannot_be_read(c3d, store):
     assert code == 3
     assert 'Health\n  c3d.dropped_events  2\n  c3d.upload_blocked  2  refused\n' in out
     assert 'Cannot be read, see c3d verify\n  gaze.000009.pose.c3d: empty\n' in out
+
+
+@pytest.mark.parametrize(
+    ('harm', 'said'),
+    [
+        ('unreadable', 'Cannot be read, see c3d verify\n  gaze.000003.properties.c3d: empty\n'),
+        ('missing', 'Not whole, see c3d verify\n  missing part: gaze: part 3, the last is 4\n'),
+        (
+            {'c3d.account.scans': '5 received = 4 stored'},
+            'Not whole, see c3d verify\n  sum: scans: 5 received = 4 stored: does not add up\n',
+        ),
+        ({'c3d.losses': 'scans: 1 queue_full'}, 'Health\n  c3d.losses  scans: 1 queue_full\n'),
+    ],
+)
+def test_show_calls_nothing_whole_that_is_not(c3d, store, harm, said):
+    folder = store / 'sessions' / SESSION
+    part = folder / 'gaze.000003.properties.c3d'
+    if harm == 'unreadable':
+        part.write_bytes(b'')
+    elif harm == 'missing':
+        part.unlink()
+    else:
+        write(folder, 'gaze', 5, 'properties', body('gaze', 5, [], properties=harm))
+    code, out, _ = c3d('show', store)
+    assert code == (0 if 'c3d.losses' in harm else 3)
+    assert said in out
+    assert 'no loss' not in out
 
 
 def test_what_was_recorded_cannot_move_the_cursor(c3d, store):

@@ -45,7 +45,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the summary; 3 if anything of the session cannot be read."""
+    """Print the summary; 3 if anything of the session is missing or cannot be read."""
     from cognitive3d_ros import open_session
     from cognitive3d_ros.session.summary import summary
 
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         first = None if args.all else _FIRST
         print('\n\n'.join(section for section in _sections(facts, first) if section))
-    return 3 if facts['faults'] else 0
+    return 3 if facts['faults'] or facts['unaccounted'] else 0
 
 
 def _sections(facts: Mapping[str, Any], first: int | None) -> Iterator[str]:
@@ -64,10 +64,12 @@ def _sections(facts: Mapping[str, Any], first: int | None) -> Iterator[str]:
     yield _events(facts, first)
     yield _series(facts['series'], first)
     yield _regions(facts['regions'])
-    yield _health(facts['health'], everything=first is None)
+    yield _health(facts, everything=first is None)
     if first is None:
         rows = [(key, _value(value)) for key, value in sorted(facts['properties'].items())]
         yield _titled(f'Properties: {len(rows)}', rows)
+    unaccounted = [(text,) for text in facts['unaccounted']]
+    yield _titled('Not whole, see c3d verify', unaccounted)
     faults = [(fault,) for fault in facts['faults']]
     yield _titled('Cannot be read, see c3d verify', faults)
 
@@ -169,22 +171,27 @@ def _regions(regions: Sequence[Mapping[str, Any]]) -> str:
     return _titled(f'Regions: {len(rows)}', rows, right=(0, 1, 2))
 
 
-def _health(health: Mapping[str, float], *, everything: bool) -> str:
-    """Return the last values; without ``everything`` only those that say that something happened."""
+def _health(facts: Mapping[str, Any], *, everything: bool) -> str:
+    """Return the last values; without ``everything`` only those that say that something happened.
+
+    That the recorder counted no loss is told only of a session that is all there.
+    """
     from cognitive3d_ros.counters import Count
+    from cognitive3d_ros.recording.accounts import LOSSES
     from cognitive3d_ros.session.summary import UPLOAD_BLOCKED, blocked_by
 
-    if not health:
-        return ''
     quiet = {Count.PARTS_WRITTEN.value, Count.PARTS_UPLOADED.value}
     counts = {count.value for count in Count} - quiet
-    rows = []
-    for name, value in health.items():
+    lost = facts['properties'].get(LOSSES)
+    rows = [(LOSSES, lost)] if lost else []
+    for name, value in facts['health'].items():
         happened = value > 0 and (name in counts or name == UPLOAD_BLOCKED)
         if everything or happened:
             meaning = f'  {blocked_by(value)}' if name == UPLOAD_BLOCKED else ''
             rows.append((name, f'{value:.12g}{meaning}'))
-    return _titled('Health' if rows else 'Health: nothing was lost', rows, always=True)
+    if rows or not facts['health'] or facts['faults'] or facts['unaccounted']:
+        return _titled('Health', rows)
+    return 'Health: the recorder counted no loss'
 
 
 def _titled(

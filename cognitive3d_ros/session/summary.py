@@ -11,6 +11,7 @@ from cognitive3d_ros.counters import UploadBlocked
 from cognitive3d_ros.session.markers import Region
 from cognitive3d_ros.session.session import Session
 from cognitive3d_ros.session.streams import HEALTH_PREFIX, Floats, Poses, Series
+from cognitive3d_ros.session.verify import unaccounted
 
 UPLOAD_BLOCKED = 'c3d.upload_blocked'
 
@@ -72,6 +73,7 @@ def summary(session: Session) -> dict[str, Any]:
         'health': {each.name: each[-1][1] for each in session.series.values() if _is_health(each)},
         'regions': [region_facts(region, start) for region in session.regions()],
         'properties': dict(session.properties),
+        'unaccounted': unaccounted(session),
         'faults': [str(fault) for fault in session.faults],
     }
     return facts

@@ -93,6 +93,12 @@ def absent(session: Session) -> list[str]:
     return [*texts, *map(str, session.faults)]
 
 
+def unaccounted(session: Session) -> list[str]:
+    """Return what does not add up: the numbers of the parts, and the recorder's accounts of its inputs."""
+    findings = [*_numbers(session), *_accounts(session)]
+    return [f'{each.kind.value}: {each.text}' for each in findings if each.kind is not Kind.NOTE]
+
+
 def _read_parts(session: Session) -> Iterator[PartHeader | Finding]:
     """Read every part, the binary ones too: its checksum, and what it says of itself."""
     for file in session.listing.parts:
