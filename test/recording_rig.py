@@ -8,6 +8,7 @@ from cognitive3d_ros.counters import Ledger
 from cognitive3d_ros.parameters import parse
 from cognitive3d_ros.recording.recorder import Host, Recorder
 from cognitive3d_ros.spool import Spool
+from cognitive3d_ros.spool.fs import REAL_FS
 from cognitive3d_ros.tf import TransformBuffer
 from cognitive3d_ros.wire import capnp_codec
 from cognitive3d_ros.wire.framing import parse as parse_part
@@ -121,14 +122,14 @@ class Stored:
 class Rig(Stored):
     """One recorder on one spool; ``params`` go into its configuration."""
 
-    def __init__(self, root: Path, *, host=HOST, ros_ns=WALL, live=True, **params):
+    def __init__(self, root: Path, *, host=HOST, ros_ns=WALL, live=True, fs=REAL_FS, **params):
         super().__init__(root)
         self.config = parse({**REQUIRED, 'spool.dir': str(root), **params})
         self.clocks = ManualClocks(wall_ns=WALL, mono_ns=7 * S, ros_ns=ros_ns)
         self.tf = TransformBuffer()
         self.ledger = Ledger()
         self.log = Lines()
-        self.spool = Spool.open(root, ledger=self.ledger)
+        self.spool = Spool.open(root, ledger=self.ledger, fs=fs)
         self.recorder = Recorder(
             self.config,
             spool=self.spool,
