@@ -44,6 +44,11 @@ settings.register_profile('shared machine', deadline=None, derandomize='CI' in o
 settings.load_profile('shared machine')
 
 
+def pytest_unconfigure() -> None:
+    """Give the domain back."""
+    _DOMAIN.close()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Refuse rules that do not exist: they would be held by nobody."""
     for item in items:

@@ -8,6 +8,7 @@ pytest.importorskip('tf2_ros')
 import rclpy
 from node_rig import until
 from rclpy.context import Context
+from recording_rig import Lines
 
 from cognitive3d_ros.clock import Reading
 from cognitive3d_ros.node.clocks import LiveClocks
@@ -63,18 +64,26 @@ def test_the_host_from_the_environment():
 
 
 @pytest.mark.parametrize('prefix', ['', '/robot'])
-def test_tf_waits_behind_nothing_else(peer, prefix):
+def test_tf_waits_behind_nothing_else(peer, monkeypatch, prefix):
     """It is heard while the node's own executor does not run at all, and where /tf is another topic."""
     context = Context()
     rclpy.init(context=context)
     rules = ['-r', f'/tf:={prefix}/tf', '-r', f'/tf_static:={prefix}/tf_static']
     node = rclpy.create_node('robot', context=context, cli_args=['--ros-args', *rules])
-    transforms = LiveTransforms(node)
+    log = Lines()
+    transforms = LiveTransforms(node, log)
     try:
         peer.tf(1.5, 10**9, topic=f'{prefix}/tf')
         until(lambda: isinstance(transforms.lookup('map', 'base_link', 10**9), Transform))
         peer.static_tf(0.5, child='laser', topic=f'{prefix}/tf_static')
         until(lambda: isinstance(transforms.lookup('map', 'laser', None), Transform))
+        # A message that tf2 chokes on ends nothing.
+        monkeypatch.setattr(transforms._buffer, 'set_transform', lambda *_: 1 / 0)
+        peer.tf(2.0, 2 * 10**9, topic=f'{prefix}/tf')
+        until(lambda: any('ZeroDivisionError' in text for _, text in log.lines))
+        monkeypatch.undo()
+        peer.tf(2.5, 3 * 10**9, topic=f'{prefix}/tf')
+        until(lambda: isinstance(transforms.lookup('map', 'base_link', 3 * 10**9), Transform))
     finally:
         transforms.close()
         until(lambda: '_robot_tf' not in peer.node.get_node_names())

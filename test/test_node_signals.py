@@ -293,7 +293,7 @@ sys.exit(main.main())
 
 def test_the_wait_for_messages_has_a_limit():
     """Without one rclpy sometimes misses a signal for good; and no signal is lost in many tries."""
-    from cognitive3d_ros.node import process
+    from cognitive3d_ros.node.spinning import spin
 
     limits = []
 
@@ -305,7 +305,7 @@ def test_the_wait_for_messages_has_a_limit():
 
     rclpy.init()
     try:
-        process.spin(Executor(), lambda: len(limits) == 3, None)
+        spin(Executor(), lambda: len(limits) == 3, None)
     finally:
         rclpy.shutdown()
     assert limits == [0.25] * 3

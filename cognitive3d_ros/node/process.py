@@ -5,21 +5,15 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
-import time
-from collections.abc import Callable
 
 import rclpy
 from rclpy.exceptions import ParameterException
-from rclpy.executors import Executor, ExternalShutdownException
+from rclpy.executors import Executor
 from rclpy.signals import SignalHandlerOptions
 
-from cognitive3d_ros.log import Complaints, Log
-
 from .recorder_node import RecorderNode
+from .spinning import spin
 from .stop import EXIT_FAILED, EXIT_PARAMETERS, Stop
-
-_SPIN_S = 0.25  # rclpy can lose a SIGINT while it waits without a timeout
-_AFTER_FAULT_S = 0.01  # a fault that comes at every turn must not take a whole core
 
 
 def make_executor() -> Executor:
@@ -31,27 +25,6 @@ def make_executor() -> Executor:
 
         return SingleThreadedExecutor()
     return EventsExecutor()
-
-
-def spin(executor: Executor, done: Callable[[], bool], log: Log) -> None:
-    """Spin until ``done``, or until the ROS context is shut down.
-
-    A fault in a callback, or in rclpy itself, does not end the recording: some versions of rclpy let an
-    invalid lifecycle transition, asked for by anybody, come out of here as an RCLError.
-    """
-    complaints = Complaints(log)
-    while rclpy.ok() and not done():
-        _spin_once(executor, complaints)
-
-
-def _spin_once(executor: Executor, complaints: Complaints) -> None:
-    try:
-        executor.spin_once(timeout_sec=_SPIN_S)
-    except ExternalShutdownException:
-        return  # rclpy.ok() says so too
-    except Exception as error:  # noqa: BLE001 - said, and gone on
-        complaints.warn(type(error).__name__, f'a ROS callback failed: {error!r}')
-        time.sleep(_AFTER_FAULT_S)
 
 
 def run(argv: list[str], stop: Stop) -> int:

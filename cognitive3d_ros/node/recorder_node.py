@@ -173,7 +173,7 @@ class RecorderNode(LifecycleNode):  # type: ignore[misc] # rclpy has no types
         config = parameters.parse(given(self))
         for text in parameters.warnings(config):
             self.log.warning(text)
-        self._transforms = LiveTransforms(self)
+        self._transforms = LiveTransforms(self, self.log)
         host = host_of(
             self.get_namespace(), self.get_name(), rclpy.get_rmw_implementation_identifier()
         )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 
 import rclpy
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
@@ -21,10 +20,12 @@ from tf2_ros import (
     TransformListener,
 )
 
+from cognitive3d_ros.log import Log
 from cognitive3d_ros.tf import Miss, Transform
 
+from .spinning import spin
+
 _DEPTH = 100
-_SPIN_S = 0.25
 _LEFTOVER_NS = 5_000_000_000  # how long after a clear transforms from before may still arrive
 _AHEAD_NS = 5_000_000_000  # how far ahead of what is asked for their stamps then are
 
@@ -36,7 +37,7 @@ class LiveTransforms:
     waits behind none of it.
     """
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, log: Log) -> None:
         self._node = _hidden_node(node)
         # The buffer gets no node: its own jump callback is broken on some distros, so the owner
         # of this object calls clear().
@@ -51,7 +52,12 @@ class LiveTransforms:
         self._closed = False
         self._executor = SingleThreadedExecutor(context=node.context)
         self._executor.add_node(self._node)
-        self._thread = threading.Thread(target=self._listen, name='c3d-tf', daemon=True)
+        self._thread = threading.Thread(
+            target=spin,
+            args=(self._executor, lambda: self._closed, log, node.context),
+            name='c3d-tf',
+            daemon=True,
+        )
         self._thread.start()
 
     def close(self) -> None:
@@ -62,11 +68,6 @@ class LiveTransforms:
         self._listener.unregister()
         self._executor.shutdown(timeout_sec=1.0)
         self._node.destroy_node()
-
-    def _listen(self) -> None:
-        with contextlib.suppress(ExternalShutdownException):
-            while not self._closed:
-                self._executor.spin_once(timeout_sec=_SPIN_S)
 
     def clear(self) -> None:
         """Forget all but the static transforms: the clock they are stamped with went back."""
