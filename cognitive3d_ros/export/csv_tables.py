@@ -30,7 +30,7 @@ def export(job: Job, work: Path) -> None:
                     writer = csv.writer(file)
                     writer.writerow(columns)
                     if len(columns) < len(table.columns):
-                        left_out = ', '.join(set(table.columns) - set(columns))
+                        left_out = ', '.join(name for name in table.columns if name not in columns)
                         job.note(f'{table.name} without {left_out}: parquet holds them')
                 cells = [_cells(rows[name], kind) for name, kind in columns.items()]
                 writer.writerows(zip(*cells, strict=True))

@@ -23,7 +23,7 @@ from cognitive3d_ros.session.records import (
     PointCloud,
     SensorRecord,
 )
-from cognitive3d_ros.session.streams import Column, Floats
+from cognitive3d_ros.session.streams import Column, Floats, split
 from cognitive3d_ros.session.timeline import readable
 from cognitive3d_ros.wire.records import (
     CameraFrameRecord,
@@ -116,6 +116,10 @@ class Sensor(Column[S], Generic[S]):
 
     def __iter__(self) -> Iterator[S]:
         return readable(self._item, range(len(self)))
+
+    def columns(self) -> dict[str, Any]:
+        """Return ``time``, ``seq``, and the pose ``px py pz qx qy qz qw``; not what the records hold."""
+        return {'time': self.time, 'seq': self.seq, **split('px py pz qx qy qz qw', self.pose)}
 
     @property
     def kinds(self) -> frozenset[type[SensorRecord]]:

@@ -338,6 +338,17 @@ class Session(Sequence[Record]):
         counts.update(self._lidar_stream.kinds)
         return counts
 
+    def to_pandas(self) -> dict[str, Any]:
+        """Return its tables by name as pandas DataFrames, without pictures and points.
+
+        They are those that it is exported as: ``poses``, ``events``, ``series`` and so on, in REP-103 axes.
+        Raises ImportError where pandas is not installed, and ReadError where the session does not say which
+        axes its poses are in.
+        """
+        from cognitive3d_ros.session.tables import to_pandas
+
+        return to_pandas(self)
+
     def edit(self) -> EditedSession:
         """Return a copy whose records can be taken out and put in, and which can be saved."""
         from cognitive3d_ros.session.editing import EditedSession

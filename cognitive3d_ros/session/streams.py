@@ -68,6 +68,16 @@ class Column(Sequence[T], Generic[T]):
     def _item(self, index: int) -> T:
         raise NotImplementedError
 
+    def columns(self) -> dict[str, Any]:
+        """Return its columns by name, each of one value for each record; vectors are split."""
+        raise NotImplementedError
+
+    def to_pandas(self) -> Any:
+        """Return its columns as a pandas DataFrame. Raises ImportError where pandas is not installed."""
+        import pandas
+
+        return pandas.DataFrame(self.columns())
+
     def __len__(self) -> int:
         return len(self.time)
 
@@ -103,6 +113,11 @@ class Poses(Column[PoseSample]):
             float(self.time[index]), _tuple(self.p[index]), _tuple(self.r[index]), gaze
         )
 
+    def columns(self) -> dict[str, Any]:
+        """Return ``time``, ``px py pz`` and ``rx ry rz rw``; of an old session ``gx gy gz`` too."""
+        columns = {'time': self.time, **split('px py pz', self.p), **split('rx ry rz rw', self.r)}
+        return columns if self.g is None else {**columns, **split('gx gy gz', self.g)}
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Series(Column[tuple[float, float]]):
@@ -116,6 +131,10 @@ class Series(Column[tuple[float, float]]):
 
     def _item(self, index: int) -> tuple[float, float]:
         return float(self.time[index]), float(self.value[index])
+
+    def columns(self) -> dict[str, Any]:
+        """Return ``time`` and ``value``."""
+        return {'time': self.time, 'value': self.value}
 
     @property
     def kind(self) -> type[SeriesSample]:
@@ -161,6 +180,11 @@ class Dynamics(Column[DynamicSnapshot]):
             _tuple(self.r[index]),
             self.properties.get(index, ()),
         )
+
+    def columns(self) -> dict[str, Any]:
+        """Return ``time``, ``id``, ``px py pz`` and ``rx ry rz rw``."""
+        where = {**split('px py pz', self.p), **split('rx ry rz rw', self.r)}
+        return {'time': self.time, 'id': list(self.ids), **where}
 
 
 def read_properties(
@@ -354,6 +378,11 @@ def _strict(rows: list[Any], width: int) -> Floats:
 def _lenient(rows: list[Any], width: int) -> Floats:
     """Return rows that were checked one by one as an array (n, width)."""
     return np.array(rows, dtype=np.float64).reshape(-1, width)
+
+
+def split(names: str, rows: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """Return the columns of an array by names, which are given with spaces between them."""
+    return dict(zip(names.split(' '), rows.T, strict=True))
 
 
 def _tuple(row: Floats) -> Any:

@@ -133,6 +133,19 @@ def tables(session: Session) -> list[Table]:
     ]
 
 
+def to_pandas(session: Session) -> dict[str, Any]:
+    """Return the tables that have rows as pandas DataFrames, without the columns that hold much."""
+    import pandas
+
+    frames: dict[str, Any] = {}
+    for table in tables(session):
+        names = [name for name, kind in table.columns.items() if kind not in HEAVY]
+        batches = [pandas.DataFrame({k: rows[k] for k in names}) for rows in table.batches()]
+        if batches:
+            frames[table.name] = pandas.concat(batches, ignore_index=True)
+    return frames
+
+
 class _Maker:
     def __init__(self, session: Session, axes: Convention) -> None:
         self._session = session
