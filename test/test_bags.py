@@ -214,19 +214,116 @@ def test_a_database_that_was_not_closed(tmp_path) -> None:
     connection.close()
 
 
-def test_damage_in_the_middle_ends_the_reading_and_is_said(tmp_path) -> None:
-    path = write_bag(tmp_path, 'mcap', chatter('mcap', 60, size=60_000)) / 'run.mcap'
+def chunk_of(data, form, number):
+    """Return where a chunk of a recording lies: that of its record, of its data, and its end."""
+    places = []
+    if form.startswith('rosbag1'):
+        at = len(b'#ROSBAG V2.0\n')
+        while at < len(data):
+            header = int.from_bytes(data[at : at + 4], 'little')
+            body = at + 4 + header + 4
+            end = body + int.from_bytes(data[body - 4 : body], 'little')
+            if b'op=\x05' in data[at:body]:
+                places.append((at, body, end))
+            at = end
+    else:
+        at = 8
+        while data[at] != 0x0F:  # the end of the data
+            end = at + 9 + int.from_bytes(data[at + 1 : at + 9], 'little')
+            if data[at] == 0x06:
+                places.append(
+                    (at, at + 9 + 40 + int.from_bytes(data[at + 37 : at + 41], 'little'), end)
+                )
+            at = end
+    return places[number]
+
+
+@pytest.mark.parametrize('index', ['its index', 'none'])
+@pytest.mark.parametrize('form', ['rosbag1 bz2', 'rosbag1 lz4', 'mcap', 'mcap chunks'])
+def test_a_damaged_chunk_costs_its_own_messages_only(tmp_path, form, index) -> None:
+    path = write_bag(tmp_path, form, chatter(form, 60, size=60_000), chunk_bytes=200_000)
+    path = path if path.is_file() else path / 'run.mcap'
     data = bytearray(path.read_bytes())
-    # The length of a message in the second chunk.
-    at = data.index(b'40 ...') - 45
-    data[at : at + 60] = b'\xff' * 60
+    at, body, _ = chunk_of(data, form, 1)
+    # Of a chunk that is not compressed, the length of its first message; the rest of it then means nothing.
+    harmed = range(body + 1, body + 9) if form == 'mcap' else range(body + 10, body + 30)
+    for place in harmed:
+        data[place] ^= 0xFF
+    if index == 'none':
+        del data[-40:]
     path.write_bytes(data)
     with open_bag(path) as bag:
         got = numbers(bag)
-        assert got == list(range(len(got)))
-        assert 0 < len(got) < 60
-        (problem,) = bag.problems
-        assert problem.startswith(f'run.mcap cannot be read beyond its message {len(got)}: ')
+        assert numbers(bag) == got  # however often it is read
+        assert len(list(bag.messages({'/chat1'}))) in (len(got) // 2, (len(got) + 1) // 2)
+        *cut, damage = bag.problems
+    assert damage.startswith(
+        f'{path.name} is damaged: 1 chunk cannot be read, the first at byte {at} ('
+    )
+    assert len(cut) == (index == 'none')
+    lost = sorted(set(range(60)) - set(got))
+    assert got == sorted(got)
+    assert 0 < len(lost) < 30
+    assert lost == list(range(lost[0], lost[-1] + 1))
+    assert lost[0] > 0
+    assert lost[-1] < 59
+
+
+@pytest.mark.parametrize('index', ['its index', 'none'])
+def test_damage_in_a_chunk_that_is_not_compressed(tmp_path, index) -> None:
+    path = write_bag(tmp_path, 'rosbag1', chatter('rosbag1', 60, size=60_000), chunk_bytes=200_000)
+    data = bytearray(path.read_bytes())
+    at = data.index(b'20 ...')
+    for place in range(at - 40, at - 20):  # the header of that message
+        data[place] ^= 0xFF
+    if index == 'none':
+        del data[-40:]
+    path.write_bytes(data)
+    with open_bag(path) as bag:
+        got = numbers(bag)
+        damage = bag.problems[-1]
+    assert damage.startswith(
+        'run.bag is damaged: 1 message cannot be read, the first in the chunk at byte '
+    )
+    # With the index the next message is found; without, the next chunk.
+    lost = sorted(set(range(60)) - set(got))
+    assert lost == ([20] if index == 'its index' else list(range(20, lost[-1] + 1)))
+    assert len(lost) <= 4
+
+
+@pytest.mark.parametrize('number', [0, 2])
+def test_a_bag_goes_on_after_a_record_that_is_none(tmp_path, number) -> None:
+    path = write_bag(
+        tmp_path, 'rosbag1 lz4', chatter('rosbag1', 60, size=60_000), chunk_bytes=200_000
+    )
+    data = bytearray(path.read_bytes())
+    at, _, _ = chunk_of(data, 'rosbag1 lz4', number)
+    data[at : at + 20] = b'\xff' * 20
+    path.write_bytes(data)
+    with open_bag(path) as bag:
+        got = numbers(bag)
+        assert bag.facts.message_count == len(got)
+        whole, damage = bag.problems
+    assert whole.startswith('run.bag is not whole: ')
+    assert damage.startswith(f'run.bag is damaged: 1 chunk cannot be read, the first at byte {at}')
+    assert 40 < len(got) < 60
+    assert 59 in got
+
+
+def test_a_message_that_cannot_be_decompressed_costs_itself(tmp_path) -> None:
+    path = write_bag(tmp_path, 'sqlite3 message', chatter('sqlite3', 9))
+    (file,) = path.glob('*.db3')
+    connection = sqlite3.connect(file)
+    connection.execute('UPDATE messages SET data = ? WHERE id = 4', (b'no zstd',))
+    connection.commit()
+    connection.close()
+    with open_bag(path) as bag:
+        messages = list(bag.messages())
+        assert len(messages) == 9
+        with pytest.raises(FormatError, match='cannot be decompressed'):
+            assert messages[3].message
+        assert messages[4].message.data.startswith('4')
+        assert bag.problems == []
 
 
 # No recordings

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
 
 from rosbags.interfaces import Connection
-from rosbags.rosbag1 import Reader as Rosbag1
-from rosbags.rosbag2.storage_mcap import McapReader
 from rosbags.rosbag2.storage_sqlite3 import Sqlite3Reader
 
+from cognitive3d_ros.bags.chunks import ChunkwiseMcap, ChunkwiseRosbag1, Damage, said
 from cognitive3d_ros.bags.damaged import (
     MCAP_RECORD,
     DamagedMcap,
@@ -61,13 +60,15 @@ class Storage:
     end_ns: int
     distro: str = ''
     problem: str = ''
+    damage: Damage = field(default_factory=Damage)
+    """What reading finds; of a database nothing."""
 
 
 _KINDS: Final[
     tuple[tuple[bytes, str, Callable[[Path], Reader], Callable[[Path], Reader]], ...]
 ] = (
-    (b'#ROSBAG V', 'rosbag1', Rosbag1, DamagedRosbag1),
-    (b'\x89MCAP', 'mcap', McapReader, DamagedMcap),
+    (b'#ROSBAG V', 'rosbag1', ChunkwiseRosbag1, DamagedRosbag1),
+    (b'\x89MCAP', 'mcap', ChunkwiseMcap, DamagedMcap),
     (b'SQLite format 3\0', 'sqlite3', Sqlite3Reader, DamagedSqlite),
 )
 
@@ -100,11 +101,11 @@ def _open(
     try:
         reader.open()
     except Exception as error:  # noqa: BLE001 - a broken file makes the readers raise anything
-        reader, problem = damaged(path), f'{path.name} is not whole: {_said(error)}'
+        reader, problem = damaged(path), f'{path.name} is not whole: {said(error)}'
         try:
             reader.open()
         except Exception as second:  # noqa: BLE001
-            raise BagError(f'{path} cannot be read: {_said(error)}, {_said(second)}') from None
+            raise BagError(f'{path} cannot be read: {said(error)}, {said(second)}') from None
     count, start_ns, end_ns = _extent(reader)
     if problem:
         problem += f'; {count} messages of it can be read'
@@ -114,20 +115,23 @@ def _open(
             f'{path.name} was not closed: the messages in {write_ahead.name} are left out until '
             f"sqlite3 has moved them over (sqlite3 {path.name} 'PRAGMA wal_checkpoint')"
         )
-    distro = '' if problem or not isinstance(reader, McapReader) else _mcap_distro(reader)
-    return Storage(path, form, reader, count, start_ns, end_ns, distro, problem)
+    distro = '' if problem or not isinstance(reader, ChunkwiseMcap) else _mcap_distro(reader)
+    damage = Damage()
+    if isinstance(reader, (ChunkwiseMcap, ChunkwiseRosbag1)):
+        damage = reader.damage
+    return Storage(path, form, reader, count, start_ns, end_ns, distro, problem, damage)
 
 
 def _extent(reader: Reader) -> tuple[int, int, int]:
     """Return how many messages there are, and the times of the first and the last."""
-    if isinstance(reader, Rosbag1):
+    if isinstance(reader, ChunkwiseRosbag1):
         return reader.message_count, reader.start_time, reader.end_time - 1
-    assert isinstance(reader, (McapReader, Sqlite3Reader))
+    assert isinstance(reader, (ChunkwiseMcap, Sqlite3Reader))
     said = reader.metadata
     return said.message_count, said.start_time, said.end_time - 1
 
 
-def _mcap_distro(reader: McapReader) -> str:
+def _mcap_distro(reader: ChunkwiseMcap) -> str:
     """Return the distro that rosbag2 has noted down in the file, from the index of its notes."""
     bio = reader.bio
     assert bio is not None
@@ -143,7 +147,3 @@ def _mcap_distro(reader: McapReader) -> str:
             return found[1].decode() if found else ''
         bio.seek(length, 1)
     return ''
-
-
-def _said(error: Exception) -> str:
-    return str(error).rstrip('.') or type(error).__name__

@@ -114,6 +114,9 @@ class Bag:
         self._decoders: dict[tuple[str, MessageDefinition], Decode] = {}
         self._stack = ExitStack()
         self.problems = [storage.problem for storage in storages if storage.problem]
+        self._damage: dict[Path, str] = {}  # what is said of each file
+        for storage in storages:
+            self._tell_damage(storage)
         filled = [storage for storage in storages if storage.message_count]
         if not filled:
             raise BagError('; '.join((f'{path} holds no messages', *self.problems)))
@@ -168,13 +171,27 @@ class Bag:
             for connection, receive_ns, raw in storage.reader.messages(wanted):
                 topic, msgtype, decode = known[connection.id]
                 if self._compressed:
-                    raw = zstandard.ZstdDecompressor().decompressobj().decompress(raw)
+                    try:
+                        raw = zstandard.ZstdDecompressor().decompressobj().decompress(raw)
+                    except zstandard.ZstdError as error:
+                        decode = _refusing(f'it cannot be decompressed: {error}')
                 count += 1
                 yield BagMessage(topic, msgtype, receive_ns, raw, decode)
         except Exception as error:  # noqa: BLE001 - a broken file makes the readers raise anything
             self.problems.append(
                 f'{storage.path.name} cannot be read beyond its message {count}: {error}'
             )
+        self._tell_damage(storage)
+
+    def _tell_damage(self, storage: Storage) -> None:
+        """Say what of a file was found to be damaged, in one sentence, however often it is read."""
+        damage, old = str(storage.damage), self._damage.get(storage.path, '')
+        if damage:
+            self._damage[storage.path] = text = f'{storage.path.name} is damaged: {damage}'
+            if old:
+                self.problems[self.problems.index(old)] = text
+            else:
+                self.problems.append(text)
 
     def _decoder(self, connection: Connection, storage: Storage) -> Decode:
         """Return what deserialises the messages of a connection, by the types its file defines."""
