@@ -61,7 +61,7 @@ def _body(session_id: str, number: int) -> bytes:
     )
 
 
-def _parts(second: int) -> list[tuple[PartHeader, bytes]]:
+def parts_of_session(second: int) -> list[tuple[PartHeader, bytes]]:
     session_id = f'{second}_bench'
     identity = SessionIdentity(session_id, 'bench', SCENE, 3, '1.0.0', second * 10**9, 0.1)
     return [
@@ -74,7 +74,7 @@ def _parts(second: int) -> list[tuple[PartHeader, bytes]]:
 
 
 @contextlib.contextmanager
-def _gateway(store: Path) -> Iterator[str]:
+def gateway(store: Path) -> Iterator[str]:
     """Run a gateway in another process; give its address."""
     command = [sys.executable, '-m', 'cognitive3d_ros.cli.main', 'gateway', '--store', str(store)]
     with subprocess.Popen(
@@ -140,11 +140,11 @@ def measure(rounds: int = 11) -> list[tuple[float, float]]:
     found: list[tuple[float, float]] = []
     store = Path(tempfile.mkdtemp())
     try:
-        with _gateway(store) as url:
+        with gateway(store) as url:
             for turn in range(rounds + 1):
                 pair = [plain, ours] if turn % 2 else [ours, plain]
                 took_s = {
-                    way: way(url, _parts(1_767_225_600 + 2 * turn + index))
+                    way: way(url, parts_of_session(1_767_225_600 + 2 * turn + index))
                     for index, way in enumerate(pair)
                 }
                 if turn:  # the first one warms up
