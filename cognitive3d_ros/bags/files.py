@@ -22,6 +22,7 @@ from cognitive3d_ros.bags.damaged import (
     DamagedSqlite,
 )
 from cognitive3d_ros.errors import BagError
+from cognitive3d_ros.spool.fs import open_file as open_ordinary
 
 Message = tuple[Connection, int, bytes]
 """A message as rosbags gives it: connection, receive time in ns, bytes."""
@@ -80,7 +81,7 @@ def open_file(path: Path) -> Storage:
         BagError: it is not there, is none of these, or nothing of it can be read.
     """
     try:
-        with path.open('rb') as file:
+        with open_ordinary(path) as file:
             magic = file.read(16)
     except OSError as error:
         raise BagError(f'{path} cannot be read: {error.strerror}') from None

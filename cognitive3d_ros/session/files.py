@@ -13,6 +13,7 @@ from pathlib import Path
 
 from cognitive3d_ros.errors import FormatError, ReadError
 from cognitive3d_ros.spool import journal
+from cognitive3d_ros.spool.fs import REAL_FS, open_file
 from cognitive3d_ros.wire.bodies import assemble
 from cognitive3d_ros.wire.framing import (
     STREAMS,
@@ -57,7 +58,7 @@ class PartFile:
 
     def read(self) -> Part:
         """Read it whole. Raises FormatError or OSError."""
-        return parse(self.path.read_bytes())
+        return parse(REAL_FS.read(self.path))
 
     def read_header(self) -> PartHeader:
         """Read what it says of itself, without its body. Raises FormatError or OSError."""
@@ -129,7 +130,8 @@ def find_sessions(path: Path) -> Mapping[str, SessionFiles]:
     if path.is_file():
         return _loose([path], path.parent)
     if not path.is_dir():
-        raise ReadError(f'{path} does not exist')
+        what = 'is neither a file nor a folder' if path.exists() else 'does not exist'
+        raise ReadError(f'{path} {what}')
     sessions = path / 'sessions'
     if sessions.is_dir():
         return _sessions_of(sessions, in_spool=(path / 'last_second').exists())
@@ -219,7 +221,7 @@ def _scan(folder: Path) -> tuple[list[PartFile], list[Path]]:
 
 
 def _read_header(path: Path) -> PartHeader:
-    with path.open('rb') as file:
+    with open_file(path) as file:
         prefix = file.read(_PREFIX_BYTES)
         try:
             return parse_header(prefix)
@@ -232,7 +234,7 @@ def _read_header(path: Path) -> PartHeader:
 
 def _read_journal(path: Path) -> journal.Replay | None:
     try:
-        return journal.replay(path.read_bytes())
+        return journal.replay(REAL_FS.read(path))
     except FileNotFoundError:
         return None
     except OSError:

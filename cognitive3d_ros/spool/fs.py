@@ -13,11 +13,31 @@ import contextlib
 import errno
 import fcntl
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 _PAGE_BYTES = os.sysconf('SC_PAGE_SIZE')
+_WRITE = os.O_WRONLY | os.O_CLOEXEC | os.O_NONBLOCK  # which waits for no reader of a pipe
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open an ordinary file for reading: the one way in which files of sessions are.
+
+    A pipe, device or socket under the name of one is refused at once, where reading would wait for ever.
+
+    Raises:
+        OSError: it cannot be opened, or is none.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    mode = os.fstat(fd).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(fd)
+        code = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
+        why = os.strerror(code) if code == errno.EISDIR else 'no ordinary file'
+        raise OSError(code, why, str(path))
+    return open(fd, 'rb')  # noqa: PTH123 - a descriptor has no path
 
 
 class Entry(NamedTuple):
@@ -52,7 +72,8 @@ class Fs:
 
     def read(self, path: Path) -> bytes:
         """Return a file's content."""
-        return path.read_bytes()
+        with open_file(path) as file:
+            return file.read()
 
     def age_s(self, path: Path, now_s: float) -> float:
         """Return how long before ``now_s`` (epoch) a file was last written."""
@@ -60,11 +81,11 @@ class Fs:
 
     def create(self, path: Path) -> int:
         """Open an empty file for writing, in the place of one that had the name."""
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        return os.open(path, _WRITE | os.O_CREAT | os.O_TRUNC, 0o644)
 
     def open(self, path: Path) -> int:
         """Open a file that is there, to write at its end."""
-        return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        return os.open(path, _WRITE | os.O_APPEND)
 
     def write(self, fd: int, data: bytes | memoryview) -> int:
         """Write at the end of what was written; return how much was taken, maybe not all."""
@@ -118,7 +139,7 @@ class Fs:
 
         The lock is the kernel's (flock), so that it ends with its process; the text is a hint for people.
         """
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -137,7 +158,7 @@ class Fs:
     def lock_holder(self, path: Path) -> str | None:
         """Return what the process that has a lock file wrote there; None if no process has it."""
         try:
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except FileNotFoundError:
             return None
         try:
