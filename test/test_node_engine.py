@@ -199,6 +199,26 @@ def test_a_fault_in_a_thread_is_said_and_the_thread_goes_on(make, monkeypatch):
     assert any('out of luck' in text for text in make.log.of('warning'))
 
 
+def test_a_wall_clock_that_stands_still_stalls_nothing(make, monkeypatch):
+    """Poses are taken and made durable at their pace, and its standing still is said once."""
+    clocks = ManualClocks()
+    monkeypatch.setattr(clocks, 'read', lambda: Reading(WALL, time.monotonic_ns(), WALL))
+    engine = make(clocks, **{'spool.flush_s': 0.05, 'sample_rate_hz': 50.0})
+    engine.activate()
+    session_id = engine.recorder.session_id
+    journal = engine.spool.root / 'sessions' / session_id / 'journal'
+    until(lambda: b'c3d.clock_step' in journal.read_bytes())
+    polls = []
+    poll = engine.recorder.poll
+    monkeypatch.setattr(engine.recorder, 'poll', lambda: polls.append(1) or poll())
+    until(lambda: len(polls) > 40)
+    engine.close(0.0)
+    names = [event['name'] for event in make.stored.events()]
+    assert names.count('c3d.clock_step') == 2  # when it stopped, and what had come to at the end
+    length_s = make.stored.event('c3d.sessionEnd')['properties']['sessionlength']
+    assert length_s > 0.5
+
+
 def test_a_disk_that_is_nearly_full_is_said_at_configure(make):
     make(**{'spool.min_free_bytes': 2**62})
     assert 'spool.min_free_bytes' in make.log.of('error')[0]
