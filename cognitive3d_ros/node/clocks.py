@@ -24,6 +24,8 @@ class LiveClocks:
         mono_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._ros, self._wall_ns, self._mono_ns = ros_clock, wall_ns, mono_ns
+        # Asked once: it is a parameter, which cannot be set while the node is configured.
+        self._simulated = bool(ros_clock.ros_time_is_active)
 
     def read(self) -> Reading:
         """Return one look at the clocks; one that was interrupted is taken again."""
@@ -32,8 +34,7 @@ class LiveClocks:
             mono_ns = self._mono_ns()
             wall_ns = self._wall_ns()
             # Without use_sim_time ROS time is the wall clock: the two are one reading, exactly.
-            simulated = self._ros.ros_time_is_active
-            ros_ns = int(self._ros.now().nanoseconds) if simulated else wall_ns
+            ros_ns = int(self._ros.now().nanoseconds) if self._simulated else wall_ns
             apart_ns = self._mono_ns() - mono_ns
             if closest_ns < 0 or apart_ns < closest_ns:
                 closest_ns, reading = apart_ns, Reading(wall_ns, mono_ns, ros_ns)
