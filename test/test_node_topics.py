@@ -251,6 +251,24 @@ def test_what_cannot_be_recorded_is_said_once(start_node, peer, tmp_path):
     assert node.text.count('WARN') == 3
 
 
+def test_a_package_that_is_half_installed_stops_nothing_else(start_node, peer, tmp_path):
+    package = tmp_path / 'half' / 'c3d_test_msgs'
+    package.mkdir(parents=True)
+    (package / '__init__.py').write_text('')
+    (package / 'msg.py').write_text('class Gauge: pass\n')
+    peer.publisher(Gauge, '/gauge', matched=False)
+    node = start_node(
+        topics=['gauge', '/x'],
+        environment={'PYTHONPATH': str(tmp_path / 'half')},
+        **{'topic.gauge.topic': '/gauge', 'topic.gauge.fields': ['pressure']},
+    )
+    node.says('c3d_test_msgs/msg/Gauge cannot be subscribed to')
+    peer.publisher(std.Float64, '/x').publish(std.Float64(data=1.0))
+    until(lambda: b'"x"' in node.journal())
+    assert node.stop() == 0, node.text
+    assert node.text.count('WARN') == 1
+
+
 @pytest.mark.rule(39)
 def test_a_type_that_the_recorder_does_not_know(start_node, peer):
     node = start_node(

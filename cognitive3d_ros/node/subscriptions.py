@@ -140,9 +140,12 @@ class _Feed:
         kind = message_class(type_name)
         if kind is None:
             return
-        self._subscription = _subscribe(
-            self._node, kind, self._input.topic, self._receive, self._profile, self._lost
-        )
+        try:
+            self._subscription = _subscribe(
+                self._node, kind, self._input.topic, self._receive, self._profile, self._lost
+            )
+        except Exception as error:  # noqa: BLE001 - a package that is half installed; the others go on
+            self._warn(f'{type_name} cannot be subscribed to: {error!r}')
 
     def unsubscribe(self) -> None:
         """Drop the subscription, if there is one."""
