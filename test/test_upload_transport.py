@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cognitive3d_ros.upload.exchange import Fault, Request, Response, TransportFault
+from cognitive3d_ros.upload.policy import Delivered, classify
 from cognitive3d_ros.upload.transport import Pace, RequestsTransport, _Interrupted
 
 OK = b'HTTP/1.1 200 OK\r\ncvr-request-time: 3\r\nContent-Length: 2\r\n\r\n{}'
@@ -166,6 +167,18 @@ def test_compressed_answers_are_not_unpacked(transport):
     with Server(answering(bomb)) as server:
         assert transport.send(post(server.url)).body == b'\x1f\x8b\x08'
         transport.close()
+
+
+def test_a_body_that_is_cut_off_takes_nothing_back(transport):
+    lie = b'HTTP/1.1 200 OK\r\ncvr-request-time: 1\r\nContent-Length: 999999\r\n\r\n{'
+
+    def serve(server, connection, _):
+        server.receive(connection)
+        connection.sendall(lie)
+
+    with Server(serve) as server:
+        answer = transport.send(post(server.url))
+    assert classify(answer, wall_s=0.0) == Delivered()
 
 
 def test_a_get_has_no_body(transport):
