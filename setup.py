@@ -25,7 +25,7 @@ setup(
     maintainer_email='cognitive3d_ros@example.org',
     python_requires='>=3.10',
     packages=find_packages(include=[NAME, f'{NAME}.*']),
-    package_data={NAME: ['py.typed', 'core/capnp/*.capnp']},
+    package_data={NAME: ['py.typed', 'core/capnp/*.capnp', 'report/assets/*']},
     data_files=[
         ('share/ament_index/resource_index/packages', [f'resource/{NAME}']),
         (SHARE, ['package.xml']),

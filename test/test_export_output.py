@@ -15,7 +15,7 @@ from cognitive3d_ros.cli.main import main
 from cognitive3d_ros.errors import ExportError
 from cognitive3d_ros.export import FORMATS, export_session
 from cognitive3d_ros.export.job import Job
-from cognitive3d_ros.export.output import written
+from cognitive3d_ros.results import written
 
 TO_FILES = ('mcap', 'tum', 'kitti')
 TO_FOLDERS = ('rosbag2', 'parquet', 'csv')

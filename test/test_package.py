@@ -19,7 +19,7 @@ PACKAGES = [ROOT, ROOT / 'interfaces/cognitive3d_msgs']
 def sources() -> set[str]:
     """The files of the package, relative to its folder."""
     folder = ROOT / 'cognitive3d_ros'
-    wanted = ('.py', '.capnp', '.typed')
+    wanted = ('.py', '.capnp', '.css', '.js')
     return {
         str(path.relative_to(folder))
         for path in folder.rglob('*')

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import signal
 import sys
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from cognitive3d_ros.cli.output import (
     add_session,
     bar,
+    interruptible,
     path_argument,
     plural,
     print_json,
@@ -82,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
 
     session = open_session(args.session, args.session_id)
     options = Options(images=args.images, mrpt=args.mrpt, robot_frame=args.robot_frame)
-    with _interruptible(), bar(args.output.name, quiet=args.json) as progress:
+    with interruptible(), bar(args.output.name, quiet=args.json) as progress:
         made = export_session(
             session, args.to, args.output, options=options, replace=args.force, progress=progress
         )
@@ -105,17 +103,3 @@ def run(args: argparse.Namespace) -> int:
     for text in missing:
         print(f'  missing: {printable(text)}', file=sys.stderr)
     return 3 if missing else 0
-
-
-@contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    """Let SIGTERM end the block as Ctrl-C does, so that what was written so far goes away."""
-
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

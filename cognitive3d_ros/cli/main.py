@@ -34,6 +34,7 @@ COMMANDS = {
     'show': ('show', 'summarise a session'),
     'verify': ('verify', 'check that a session is whole'),
     'export': ('export', 'write a session in another format: mcap, rosbag2, rawlog, parquet, …'),
+    'report': ('report', 'write a session as one HTML file'),
     'markers': ('markers', 'list the annotations and marked regions of a session'),
 }
 

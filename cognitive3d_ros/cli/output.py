@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -107,3 +108,17 @@ def bar(name: str, *, quiet: bool = False) -> Iterator[Callable[[float], None] |
         yield show
     finally:
         print('\r\x1b[K', end='', file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Let SIGTERM end the block as Ctrl-C does, so that what was written so far goes away."""
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cognitive3d_ros.errors import ExportError
 from cognitive3d_ros.export.job import Job, Options, Progress
-from cognitive3d_ros.export.output import written
+from cognitive3d_ros.results import written
 from cognitive3d_ros.session.session import Session
 
 

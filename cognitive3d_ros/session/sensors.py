@@ -8,7 +8,7 @@ lies in; a few parts stay in memory, for neighbours.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -128,7 +128,11 @@ class Sensor(Column[S], Generic[S]):
 
     def by_time(self) -> Iterator[S]:
         """Give the records by their stamps, which need not ascend as they arrive."""
-        return readable(self._item, np.argsort(self.time, kind='stable'))
+        return self.at(np.argsort(self.time, kind='stable'))
+
+    def at(self, indices: Iterable[int]) -> Iterator[S]:
+        """Give the records at indices; those that cannot be read any more are passed over."""
+        return readable(self._item, indices)
 
 
 class SensorStream:
