@@ -1,5 +1,6 @@
 """Topics, sensors, actions, diagnostics and annotations through a recorder, and the sums that close."""
 
+import dataclasses
 import math
 import random
 from types import SimpleNamespace as Of
@@ -12,6 +13,7 @@ from cognitive3d_ros.log import Complaints
 from cognitive3d_ros.recording.accounts import accounts, adds_up
 from cognitive3d_ros.recording.inputs import Decimation, Publication
 from cognitive3d_ros.recording.registry import inputs_of
+from cognitive3d_ros.spool.session import RULES
 
 HEALTH = (
     *('pose_failures', 'stale_poses', 'gaze_frame_failures', 'clock_resets', 'stamp_fallbacks'),
@@ -500,6 +502,28 @@ def test_actions_become_events(rig):
         'c3d.sessionStart',
         'c3d.sessionEnd',
     ]
+
+
+def test_events_that_the_spool_refuses_are_the_losses_of_whom_they_came_from(rig, monkeypatch):
+    rig = rig(topics=['/diagnostics'], types={'topic.diagnostics': DIAGNOSTICS}, actions=['/dock'])
+    rig.recorder.start_session()
+    rule = dataclasses.replace(RULES['events'], pending_bytes=0)
+    with monkeypatch.context() as patched:
+        patched.setitem(RULES, 'events', rule)
+        for level in (0, 1):
+            rig.send('topic.diagnostics', Of(status=[status('a', level)]))
+        rig.send('action.dock', Of(status_list=[goal(rig, 1, 2, 0), goal(rig, 2, 2, 0)]))
+        rig.recorder.event('e', '')
+        rig.recorder.annotation('', 'comment', '')
+    before = rig.recorder._session._baseline.session
+    rig.recorder.end_session('done')
+    found = {each.source: each for each in accounts(before, rig.ledger.snapshot())}
+    assert all(each.open == 0 for each in found.values())
+    for source in ('action.dock', 'events', 'annotations'):
+        assert str(found[source]) == '1 received = 1 dropped (1 queue_full)'
+    assert found['topic.diagnostics'].fates == {Fate.RECEIVED: 2, Fate.STORED: 2}
+    # One of each, the other goal's, and the change of level.
+    assert rig.series('c3d.dropped_events')[-1][1] == 5
 
 
 # Annotations

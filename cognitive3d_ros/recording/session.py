@@ -47,6 +47,7 @@ _CATCH_UP_OFFLINE_NS = (
 _MAX_WAITING = 1_000  # events that may wait for tf at a time
 
 _ORIGIN: Vector3 = (0.0, 0.0, 0.0)
+_OWN = 'recorder'  # what the loss of its own events is counted under: they came in on no input
 S = TypeVar('S')
 
 
@@ -424,7 +425,7 @@ class Session:
             bodies.event_entry(event.name, event.wire_ns, point or _ORIGIN, properties),
             time_ns=event.wire_ns,
             at_ns=arrival.session_ns,
-            source=event.source,
+            source=event.source or _OWN,
             context=context,
         )
         if stored:
