@@ -16,7 +16,7 @@ PYTHONS = ('3.10', '3.11', '3.12', '3.13')
 FOLDER = Path(__file__).parent.parent / 'test' / 'requirements'
 
 # Plugins of pytest that colcon-core asks for and nothing here uses.
-UNUSED = {'coverage', 'pytest-cov', 'pytest-repeat', 'pytest-rerunfailures'}
+UNUSED = {'coverage', 'pytest-cov', 'pytest-repeat'}
 # Packages without content that only name the versions of a distribution.
 EMPTY_PREFIX = 'ros-jazzy-'
 
