@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from cognitive3d_ros.session.records import (
-    Annotation,
-    CameraFrame,
-    DynamicSnapshot,
-    Event,
-    HealthSample,
-    LaserScan,
-    PointCloud,
-    PoseSample,
-    Record,
-    SeriesSample,
-)
+from cognitive3d_ros.session.records import Annotation
 from cognitive3d_ros.session.session import Session
+from cognitive3d_ros.session.streams import HEALTH_PREFIX
 
 Progress = Callable[[float], None]
 """Is told now and then how much is done, 0 to 1."""
@@ -59,24 +49,28 @@ class Job:
         if text not in self.notes:
             self.notes.append(text)
 
-    def expect(self, *kinds: type[Record]) -> None:
-        """Say which records will be counted with :meth:`step`, and note that the others are left out."""
-        counts = self.session.counts()
-        self.total = max(1, sum(counts[kind] for kind in kinds))
-        self.left_out(kinds)
-
     def expect_all(self) -> None:
         """Say that all records will be counted with :meth:`step`."""
         self.total = max(1, sum(self.session.counts().values()))
 
-    def left_out(self, kinds: Collection[type[Record]]) -> None:
-        """Note what there is besides records of the kinds that are written."""
-        counts = self.session.counts()
-        absent = [
-            f'{counts[kind]} {word}{"" if counts[kind] == 1 else "s"}'
-            for kind, word in _WORDS.items()
-            if counts[kind] and kind not in kinds
-        ]
+    def poses_only(self) -> None:
+        """Say that pose samples alone will be counted, and note what else there is.
+
+        Of cameras and lidars only their names: what they recorded may be much, and is not read for this.
+        """
+        session = self.session
+        self.total = max(1, len(session.poses))
+        series = [name for name in session.series if not name.startswith(HEALTH_PREFIX)]
+        counts = {
+            'event': sum(not isinstance(event, Annotation) for event in session.events),
+            'annotation': len(session.annotations),
+            'series': len(series),
+            'health series': len(session.series) - len(series),
+            'snapshot': len(session.dynamics),
+        }
+        absent = [_counted(count, word) for word, count in counts.items() if count]
+        absent += [f'camera {name}' for name in session.cameras]
+        absent += [f'lidar {name}' for name in session.lidars]
         if absent:
             self.note(f'not in it: {", ".join(absent)}')
 
@@ -88,15 +82,5 @@ class Job:
             self.progress(min(1.0, self.done / self.total))
 
 
-_WORDS: dict[type[Record], str] = {
-    PoseSample: 'pose sample',
-    Event: 'event',
-    Annotation: 'annotation',
-    SeriesSample: 'series sample',
-    HealthSample: 'health sample',
-    DynamicSnapshot: 'snapshot',
-    CameraFrame: 'camera frame',
-    LaserScan: 'laser scan',
-    PointCloud: 'point cloud',
-}
-"""What people call the kinds of record."""
+def _counted(count: int, word: str) -> str:
+    return f'{count} {word}' if count == 1 or word.endswith('s') else f'{count} {word}s'

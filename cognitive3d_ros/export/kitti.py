@@ -9,14 +9,13 @@ import numpy as np
 from cognitive3d_ros.export.job import Job
 from cognitive3d_ros.export.ros import RosView
 from cognitive3d_ros.quaternions import Array, rotate_array
-from cognitive3d_ros.session.records import PoseSample
 
 _LINES = 10_000
 
 
 def export(job: Job, work: Path) -> None:
     """Write the pose timeline."""
-    job.expect(PoseSample)
+    job.poses_only()
     job.note('KITTI poses have no times: one line for each pose sample')
     path = RosView(job.session, job.options.robot_frame).path()
     with (work / job.name).open('w') as file:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from cognitive3d_ros.export.job import Job
 from cognitive3d_ros.export.ros import RosView
-from cognitive3d_ros.session.records import PoseSample
 
 _NS_PER_S = 1_000_000_000
 _LINES = 10_000
@@ -14,7 +13,7 @@ _LINES = 10_000
 
 def export(job: Job, work: Path) -> None:
     """Write the pose timeline."""
-    job.expect(PoseSample)
+    job.poses_only()
     path = RosView(job.session, job.options.robot_frame).path()
     with (work / job.name).open('w') as file:
         for at in range(0, len(path.time_ns), _LINES):

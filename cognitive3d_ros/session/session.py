@@ -349,6 +349,10 @@ class Session(Sequence[Record]):
 
         return to_pandas(self)
 
+    def was_read(self, stream: str) -> bool:
+        """Say whether the stream ``camera`` or ``lidar`` has been read, which may be much."""
+        return f'_{stream}_stream' in self.__dict__
+
     def edit(self) -> EditedSession:
         """Return a copy whose records can be taken out and put in, and which can be saved."""
         from cognitive3d_ros.session.editing import EditedSession

@@ -25,6 +25,8 @@ from cognitive3d_ros.wire.schema import FORMAT_VERSIONS, read_body
 CLOCK_STEP = 'c3d.clock_step'
 _TICK_S = 1.5e-5  # a step of the five decimals, and what floats lose of it
 _HOLE_INTERVALS = 1.5  # between two samples: more means that one is missing
+_HAS_OBJECT = 'c3d.ros.robot_dynamic_object'
+_HEALTH_END_S = 1.0  # before the end: the last health sample is taken just before it
 _OTHER_FATES = ('decimated', 'dropped', 'decode_failures', 'pose_failures')
 LOSSES = (
     Count.DROPPED_RECORDS,
@@ -72,8 +74,8 @@ def verify(session: Session) -> list[Finding]:
     found += _numbers(session)
     found += _one_session(sound)
     found += _records(session)
-    found += _gaps(session)
     found += _clock_steps(session)
+    found += _sums(session)
     for stream in (CAMERA, LIDAR):
         found += _sensors(session, stream)
     read_faults = [Finding(Kind.UNREADABLE, str(fault)) for fault in session.faults]
@@ -87,10 +89,20 @@ def verify(session: Session) -> list[Finding]:
 
 
 def absent(session: Session) -> list[str]:
-    """Return what is known to be missing of a session by its names, its ends, and what was read so far."""
-    named = [*_numbers(session), *_ends(session)]
+    """Return what is known to be missing of a session, of its cameras and lidars only if they were read."""
+    named = [*_numbers(session), *_ends(session), *_sums(session)]
+    for stream in (CAMERA, LIDAR):
+        if session.was_read(stream):
+            named += _sensors(session, stream)
     texts = [finding.text for finding in named if finding.kind is not Kind.NOTE]
-    return [*texts, *map(str, session.faults)]
+    return list(dict.fromkeys([*texts, *map(str, session.faults)]))
+
+
+def _sums(session: Session) -> Iterator[Finding]:
+    """Check what tells of parts that are missing at a session's end, where no number does."""
+    yield from _gaps(session)
+    yield from _snapshot_count(session)
+    yield from _health_end(session)
 
 
 def unaccounted(session: Session) -> list[str]:
@@ -246,7 +258,12 @@ def _order(
 def _gaps(session: Session) -> Iterator[Finding]:
     """Check that the pose timeline has no holes but those that the recorder counted."""
     interval = 0.0 if session.identity is None else session.identity.interval_s
-    steps = np.diff(session.track.time)
+    times = session.track.time
+    if _ended_well(session) and 'c3d.ros.reference_frame' in session.properties:
+        # It goes on up to the end, once there is a frame that the robot can be in.
+        first = times if len(times) else np.array([session.start])
+        times = np.append(first, max(session.end, first[-1]))
+    steps = np.diff(times)
     holes = np.flatnonzero(steps > _HOLE_INTERVALS * interval)
     if interval <= 0 or not len(holes):
         return
@@ -255,12 +272,44 @@ def _gaps(session: Session) -> Iterator[Finding]:
     counted = _last(session, Count.POSE_FAILURES.value) or 0
     text = (
         f'poses: {missing} missing in {len(holes)} gaps, the longest {steps[longest]:.2f} s '
-        f'from {session.track.time[longest]:.5f}'
+        f'from {times[longest]:.5f}'
     )
     if missing <= counted:
         yield Finding(Kind.NOTE, f'{text}: tf had no pose then, as the recorder counted')
     else:
         yield Finding(Kind.GAP, f'{text}; the recorder counted {counted:g} without a pose')
+
+
+def _ended_well(session: Session) -> bool:
+    """Say whether the recorder wrote all it had to: it ended the session, and nothing was delivered since."""
+    return session.ended and not session.recovered and not session.files.in_spool
+
+
+def _snapshot_count(session: Session) -> Iterator[Finding]:
+    """Check that there is a snapshot of the robot for each pose sample."""
+    if not _ended_well(session) or session.properties.get(_HAS_OBJECT) is not True:
+        return
+    poses, snapshots = len(session.poses), len(session.dynamics)
+    if poses != snapshots:
+        text = f'dynamics: {snapshots} snapshots of the robot, and {poses} pose samples'
+        yield Finding(Kind.SUM, text)
+
+
+def _health_end(session: Session) -> Iterator[Finding]:
+    """Check that the health series go on up to the end, where the recorder takes them once more."""
+    if not _ended_well(session) or not _is_current(session):
+        return
+    health = [s.time.max() for n, s in session.series.items() if n.startswith('c3d.') and len(s)]
+    last = max(map(float, health), default=session.start)
+    if session.end - last > _HEALTH_END_S:
+        text = f'sensors: the health series end {session.end - last:.2f} s before the session does'
+        yield Finding(Kind.MISSING, text)
+
+
+def _is_current(session: Session) -> bool:
+    """Say whether a recorder of version 1 or later recorded the session: its parts say."""
+    version = str(session.properties.get('c3d.version', ''))
+    return version[:1].isdigit() and version[0] != '0'
 
 
 def _clock_steps(session: Session) -> Iterator[Finding]:
