@@ -16,7 +16,7 @@ from cognitive3d_msgs.msg import Annotation
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import Twist, TwistStamped, Vector3, Wrench, WrenchStamped
 from nav_msgs.msg import Odometry
-from node_rig import LATCHED, NODE, stamp, until
+from node_rig import LATCHED, NODE, Peer, stamp, until
 from rclpy.qos import QoSProfile, ReliabilityPolicy, qos_profile_sensor_data
 from sensor_msgs.msg import (
     BatteryState,
@@ -220,6 +220,42 @@ def test_the_qos_follows_the_publishers(start_node, peer):
     assert properties['c3d.ros.topic.late.type'] == 'std_msgs/msg/Bool'
     assert {properties[f'c3d.ros.topic.{name}.publisher'] for name in names} == {'/peer'}
     assert 'WARN' not in node.text
+
+
+def test_a_topic_that_changes_its_type_goes_on(start_node, peer):
+    """And one on which another type appears beside it goes on as it was."""
+    node = start_node(topics=['/level'], **{'spool.flush_s': 0.05})
+    peer.active()
+    other = Peer()
+    try:
+        first = peer.publisher(std.Float32, '/level')
+        said = sent_until(first, std.Float32(data=1.0), lambda: b'"level"' in node.journal())
+        assert said
+        stranger = other.publisher(std.Int32, '/level', matched=False)
+        node.says('are published on it')
+        sent_until(first, std.Float32(data=2.0), lambda: b',2]' in node.journal())
+        peer.node.destroy_publisher(peer.forget('/level'))
+        node.says('is no longer published on it')
+        sent_until(stranger, std.Int32(data=77), lambda: b',77]' in node.journal())
+    finally:
+        other.close()
+    assert node.stop() == 0
+    values = [value for _, value in node.stored.series('level')]
+    assert {1, 2, 77} == set(values)
+
+
+def sent_until(publisher, message, condition):
+    """Publish again and again until the condition holds; return how many times."""
+    count = 0
+
+    def send():
+        nonlocal count
+        count += 1
+        publisher.publish(message)
+        return condition()
+
+    until(send)
+    return count
 
 
 def test_what_cannot_be_recorded_is_said_once(start_node, peer, tmp_path):

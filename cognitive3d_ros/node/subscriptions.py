@@ -106,7 +106,13 @@ class _Feed:
             self._follow(found)
 
     def _follow(self, found: list[Any]) -> None:
-        for type_name in sorted({info.topic_type for info in found}):
+        # A type that is recorded already is kept while somebody publishes it.
+        types = sorted({info.topic_type for info in found}, key=lambda t: (t != self._type, t))
+        if len(types) > 1:
+            self._warn(
+                f'{" and ".join(sorted(types))} are published on it: one type can be recorded'
+            )
+        for type_name in types:
             of_type = [info for info in found if info.topic_type == type_name]
             if self._accepts(type_name, of_type):
                 self._match(type_name, [info.qos_profile for info in of_type])
@@ -125,6 +131,13 @@ class _Feed:
 
     def _match(self, type_name: str, publishers: list[QoSProfile]) -> None:
         if type_name == self._type and all(qos.fits(each, self._profile) for each in publishers):
+            return
+        if self._subscription is not None and type_name != self._type:
+            # Two types of one topic cannot be in one node, and the events executor holds a subscription until
+            # its callback returns: the new one is made when the graph is looked at next.
+            self._warn(f'{self._type} is no longer published on it, {type_name} is')
+            self.unsubscribe()
+            self._look_again()
             return
         self._subscribe(type_name, publishers)
         if not any(qos.fits(each, self._profile) for each in publishers):
@@ -146,6 +159,10 @@ class _Feed:
             )
         except Exception as error:  # noqa: BLE001 - a package that is half installed; the others go on
             self._warn(f'{type_name} cannot be subscribed to: {error!r}')
+            self._look_again()
+
+    def _look_again(self) -> None:
+        self._seen, self.settled = None, False
 
     def unsubscribe(self) -> None:
         """Drop the subscription, if there is one."""
