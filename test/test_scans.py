@@ -227,3 +227,12 @@ def test_a_corridor_is_drawn_where_it_was(name: str, shared_data: Path) -> None:
         np.testing.assert_allclose(drawn, seen, atol=1e-4)  # float32 at 80 m
         off = np.linalg.norm(by_cloud_rule - seen, axis=1)
         assert (off.max() < 1e-4) if name == 'rep103' else (np.median(off) > 0.5)
+
+
+@pytest.mark.parametrize(
+    ('angle_min', 'angle_increment'),
+    [(math.nan, 0.1), (math.inf, 0.1), (0.0, math.nan), (0.0, -math.inf)],
+)
+def test_rays_without_a_direction_are_no_points(angle_min, angle_increment):
+    data = converted(scan_message(angle_min=angle_min, angle_increment=angle_increment)).data
+    assert ray_points(data).shape == (0, 3)

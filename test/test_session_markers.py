@@ -93,6 +93,8 @@ def test_a_stop_with_nothing_open_is_reported():
         "log_marker_stop 'x' at 3.00000: no anonymous region is open",
     )
     assert [r.state for r in markers.regions] == [OPEN]
+    (fault,) = read(('stop', f'1;{"x" * 5000}')).faults
+    assert fault == f"log_marker_stop '1;{'x' * 78}…' at 0.00000: no region 1 is open"
 
 
 def test_anonymous_regions_close_last_in_first_out():

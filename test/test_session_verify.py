@@ -136,7 +136,7 @@ START = event('c3d.sessionStart', 0)
         ),
         (
             [START, annotation(1, 'log_marker_stop', '3;x'), END],
-            Kind.MARKER,
+            Kind.NOTE,
             "log_marker_stop '3;x'",
         ),
     ],

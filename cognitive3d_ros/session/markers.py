@@ -17,6 +17,8 @@ START, STOP, ABORT = 'log_marker_start', 'log_marker_stop', 'log_marker_abort'
 STOP_ALL, ABORT_ALL = 'log_marker_stop_all', 'log_marker_abort_all'
 EVENT = 'log_marker_event'
 
+_SHOWN_CHARS = 80  # of a value, where a fault names it
+
 _INDEXED = re.compile(
     r'\s*(?:<\s*(-?[0-9]{1,18})\s*>|(-?[0-9]{1,18}))\s*(?:;(.*))?', re.ASCII | re.DOTALL
 )
@@ -99,7 +101,7 @@ def read_markers(annotations: Iterable[Annotation]) -> Markers:
                 opened += 1
             elif region is None:
                 which = 'no anonymous region' if index is None else f'no region {index}'
-                faults.append(f'{key} {annotation.value!r} at {time:.5f}: {which} is open')
+                faults.append(f'{key} {_short(annotation.value)!r} at {time:.5f}: {which} is open')
             else:
                 state = RegionState.COMPLETED if key == STOP else RegionState.ABORTED
                 close(region, state, time, text)
@@ -110,6 +112,10 @@ def read_markers(annotations: Iterable[Annotation]) -> Markers:
         tuple(events),
         tuple(faults),
     )
+
+
+def _short(value: str) -> str:
+    return value if len(value) <= _SHOWN_CHARS else f'{value[:_SHOWN_CHARS]}…'
 
 
 def split_marker(value: str) -> tuple[int | None, str]:

@@ -212,7 +212,8 @@ class LaserScan(LidarRecord):
     def scene_points(self) -> Array:
         """Return the ends of its rays in the scene, (N, 3) in metres.
 
-        Rays whose range is not finite or lies outside ``range_min`` to ``range_max`` are left out.
+        Rays whose range is not finite or lies outside ``range_min`` to ``range_max`` are left out, and those
+        whose angle is not finite.
         """
         return place(ray_points(self.content), self.pose)
 

@@ -52,7 +52,6 @@ class Kind(enum.Enum):
     CLOCK = 'clock step'
     SUM = 'sum'
     """What the recorder counted is not what is here."""
-    MARKER = 'marker'
     LOSS = 'loss'
     NOTE = 'note'
     """Nothing wrong; something to know when judging the rest."""
@@ -82,7 +81,8 @@ def verify(session: Session) -> list[Finding]:
     # A part that cannot be read is found by both ways of reading it.
     told = {finding.text for finding in found}
     found += [finding for finding in read_faults if finding.text not in told]
-    found += [Finding(Kind.MARKER, text) for text in session.markers.faults]
+    # An operator's slip is data like any other: nothing of the session is missing.
+    found += [Finding(Kind.NOTE, text) for text in session.markers.faults]
     found += _losses(session)
     found += _accounts(session)
     return sorted(found, key=lambda finding: finding.kind is Kind.NOTE)

@@ -21,12 +21,15 @@ def place(points: ArrayLike, pose: Pose) -> Array:
 def ray_points(scan: LaserScanData) -> Array:
     """Return the ends of a scan's rays in its own plane, (N, 3) in metres.
 
-    Rays whose range is not finite or lies outside ``range_min`` to ``range_max`` are left out.
+    Rays whose range is not finite or lies outside ``range_min`` to ``range_max`` are left out, and those of
+    which the scan does not say the direction: an angle that is not finite.
     """
     ranges = scan.ranges.astype(np.float64)
     valid = np.isfinite(ranges) & (ranges >= scan.range_min) & (ranges <= scan.range_max)
-    angles = scan.angle_min + np.flatnonzero(valid) * scan.angle_increment
-    ranges = ranges[valid]
+    with np.errstate(invalid='ignore'):
+        angles = scan.angle_min + np.arange(len(ranges)) * scan.angle_increment
+    valid &= np.isfinite(angles)
+    ranges, angles = ranges[valid], angles[valid]
     return np.stack(
         [ranges * np.cos(angles), ranges * np.sin(angles), np.zeros_like(ranges)], axis=-1
     )
