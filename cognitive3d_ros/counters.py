@@ -83,6 +83,11 @@ class Drop(_Key):
     TOO_LARGE = 'too_large'
     SESSION_ENDED = 'session_ended'
 
+    @property
+    def is_loss(self) -> bool:
+        """Whether something is missing: a message that says itself that it has no value holds no record."""
+        return self is not Drop.NO_VALUE
+
 
 class Fate(_Key):
     """What became of what came in on an input: what was received is the sum of all the others.
@@ -108,7 +113,9 @@ class LeftOut(_Key):
     INTENSITIES = 'intensities'
     """Those of laser scans that had not one for each ray."""
     BEYOND_LIMIT = 'beyond_limit'
-    """Samples of more series than one input may have."""
+    """Samples of more series than one input may have, or of endless names."""
+    NO_NAME = 'no_name'
+    """Samples of things without a name: no series can be named after them."""
 
 
 Key = Count | tuple[Drop | Fate | LeftOut, str]
@@ -136,9 +143,10 @@ class Ledger:
             self._counts[fate, source] = self._counts.get((fate, source), 0) + n
 
     def drop(self, reason: Drop, source: str, n: int = 1, *, event: bool = False) -> None:
-        """Count ``n`` dropped records (or events) of an input, under their reason and in all."""
-        total = Count.DROPPED_EVENTS if event else Count.DROPPED_RECORDS
-        keys: tuple[Key, ...] = (total, (reason, source), (Fate.DROPPED, source))
+        """Count ``n`` dropped records (or events) of an input, under their reason and, if lost, in all."""
+        keys: list[Key] = [(reason, source), (Fate.DROPPED, source)]
+        if reason.is_loss:
+            keys.append(Count.DROPPED_EVENTS if event else Count.DROPPED_RECORDS)
         with self._lock:
             for key in keys:
                 self._counts[key] = self._counts.get(key, 0) + n

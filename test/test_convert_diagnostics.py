@@ -69,11 +69,12 @@ def test_levels_are_series_and_changes_are_told():
 def test_our_own_statuses_are_not_taken():
     take = convert(lambda name, hardware_id: (hardware_id, name[:8]) == ('rover', 'recorder'))
     ours = status('recorder: spool', b'\x00', hardware_id='rover')
-    assert take(array(ours)) == Taken([], nothing_new=True)
+    assert take(array(ours, ours)) == Taken([], only_own=True)
     mixed = take(array(ours, status('recorder: spool', b'\x00', hardware_id='other')))
     assert mixed.samples == [('diagnostics.recorder: spool.level', 0.0)]
-    assert not mixed.nothing_new
-    assert not take(array()).nothing_new
+    assert not mixed.only_own
+    assert not take(array()).only_own
+    assert not take(array(ours, status('', b'\x00'))).only_own
 
 
 def test_statuses_without_end():
@@ -85,7 +86,8 @@ def test_statuses_without_end():
         names.update(name for name, _ in outcome.samples)
         left_out += outcome.left_out
     assert (len(names), left_out) == (MAX_SERIES, MAX_SERIES)
-    assert take(array(status('', 0), status('x' * 1000, 0))).left_out == 2
+    some = take(array(status('', 0), status('x' * 1000, 0)))
+    assert (some.samples, some.left_out, some.no_name) == ([], 1, 1)
     long = take(array(status('s0', b'\x01', 'm' * 100_000)))
     assert len(long.changes[0].message) == 1024
 

@@ -196,13 +196,15 @@ def test_values_that_may_be_another_joints_are_none(state):
 
 def test_ever_new_joints_do_not_grow_without_bound():
     convert = converter('sensor_msgs/msg/JointState', 'arm', ())
-    names, left_out = set(), 0
+    names, left_out, no_name = set(), 0, 0
     for index in range(MAX_SERIES):
         outcome = convert(joints([f'j{index}', ''], [1.0, 1.0], [2.0, 2.0]))
         names.update(name for name, _ in outcome.samples)
         left_out += outcome.left_out
+        no_name += outcome.no_name
     assert len(names) == MAX_SERIES // 3 * 2
-    assert left_out == 4 * MAX_SERIES - len(names)
+    assert no_name == 2 * MAX_SERIES
+    assert left_out == 2 * MAX_SERIES - len(names)
     assert len(convert(joints(['j0'], [1.0])).samples) == 1  # the first ones are kept
     outcome = converter('sensor_msgs/msg/JointState', 'arm', ())(
         joints(['x' * (MAX_NAME_CHARS + 1)], [1.0])

@@ -4,6 +4,7 @@ That is the ledger, health series, a property of the session, ``/diagnostics``, 
 """
 
 import errno
+import math
 import os
 import shutil
 import threading
@@ -176,10 +177,6 @@ def session_ended(robot):
     one.take(SimpleNamespace(data=1.0), arrival)
 
 
-def no_value(robot):
-    robot.send('topic.x', SimpleNamespace(data=float('nan')))
-
-
 def bad_message(robot):
     robot.send('topic.x', SimpleNamespace())
 
@@ -246,7 +243,6 @@ LOST = {
     too_large: 'camera.front: 1 too_large',
     queue_full: 'camera.front: * queue_full',
     session_ended: 'topic.x: 1 session_ended',
-    no_value: 'topic.x: 1 no_value',
     bad_message: 'topic.x: 1 bad_message',
     wrong_length: 'sensor.line: 1 wrong_length',
     bad_event: 'events: 1 bad_event',
@@ -337,8 +333,21 @@ def test_what_a_damaged_journal_has_lost_shows(robot, tmp_path_factory):
     assert 'journal: ' in shown(robot)[1]
 
 
+@pytest.mark.parametrize('value', [math.nan, math.inf, -math.inf])
+def test_what_a_message_marks_as_nothing_is_no_loss(robot, value):
+    robot.engine.activate()
+    robot.send('topic.x', SimpleNamespace(data=value), SimpleNamespace(data=1.0))
+    assert robot.engine.ledger.value((Drop.NO_VALUE, 'topic.x')) == 1
+    assert shown(robot) == ('', '')
+    session_id = robot.recorder.end_session('done')
+    session = open_session(robot.folder, session_id)
+    account = session.properties['c3d.account.topic.x']
+    assert account == '2 received = 1 stored + 1 dropped (1 no_value)'
+    assert [finding for finding in verify(session) if finding.kind is not Kind.NOTE] == []
+
+
 def test_no_reason_is_forgotten():
     """A reason that is added must be added here."""
     reasons = {text.split()[-1] for text in LOST.values() if 'c3d.' not in text}
-    assert reasons >= {drop.value for drop in Drop}
+    assert reasons >= {drop.value for drop in Drop if drop.is_loss}
     assert reasons >= {Fate.DECODE_FAILURES.value, Fate.POSE_FAILURES.value}

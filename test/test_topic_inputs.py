@@ -101,7 +101,9 @@ def ended(rig):
     health = [
         rig.series(f'c3d.dropped_{what}', session_id)[-1][1] for what in ('records', 'events')
     ]
-    assert dropped == reasons == sum(health)
+    no_value = sum(account.reasons.get(Drop.NO_VALUE, 0) for account in found)
+    assert dropped == reasons == sum(health) + no_value  # what has no value is no loss
+    assert 'no_value' not in properties.get('c3d.losses', '')
     return {account.source: account for account in found}
 
 
@@ -308,6 +310,21 @@ def test_more_series_than_a_topic_may_have(rig):
     assert any('more series' in text for text in rig.log.of('warning'))
 
 
+def test_things_without_a_name_are_no_series_and_counted_apart(rig):
+    rig = rig(topics=['/diagnostics'], types={'topic.diagnostics': DIAGNOSTICS})
+    rig.recorder.start_session()
+    nameless = status('', b'\x01', '', 'h')
+    rig.send('topic.diagnostics', Of(status=[nameless, status('base', b'\x00', '', 'h')]))
+    rig.send('topic.diagnostics', Of(status=[nameless]))
+    account = ended(rig)['topic.diagnostics']
+    assert str(account) == (
+        '2 received = 1 stored + 1 dropped (1 no_value); left out of these: 2 no_name'
+    )
+    warnings = [text for text in rig.log.of('warning') if 'diagnostics' in text]
+    assert any('without a name' in text for text in warnings)
+    assert not any('more series' in text for text in warnings)
+
+
 # Properties
 
 
@@ -440,7 +457,7 @@ def test_our_own_diagnostics_are_neither_recorded_nor_lost(rig):
     rig.send('topic.diagnostics', Of(status=ours))
     rig.send('topic.diagnostics', Of(status=[*ours, theirs]))
     account = ended(rig)['topic.diagnostics']
-    assert account.fates == {Fate.RECEIVED: 2, Fate.STORED: 1, Fate.GATED: 1}
+    assert account.fates == {Fate.RECEIVED: 1, Fate.STORED: 1}  # ours did not come in
     names = {series['name'] for body in rig.bodies('sensors') for series in body['data']}
     assert {name for name in names if not name.startswith('c3d.')} == {
         'diagnostics.cognitive3d: recorder.level'

@@ -46,13 +46,16 @@ class Statuses:
         try:
             samples: list[Sample] = []
             changes: list[LevelChange] = []
-            left_out = ours = 0
+            left_out = no_name = ours = 0
             for status in message.status:
                 if self._own(status.name, status.hardware_id):
                     ours += 1
                     continue
                 level = level_of(status.level)
                 if level is None:
+                    continue
+                if not status.name:
+                    no_name += 1
                     continue
                 names = self._names.series(status.name)
                 if names is None:
@@ -67,4 +70,5 @@ class Statuses:
                 self._levels[series] = level
         except MALFORMED as error:
             return dropped('a diagnostic array', error)
-        return Taken(samples, tuple(changes), left_out, nothing_new=bool(ours) and not samples)
+        only_own = bool(ours) and ours == len(message.status)
+        return Taken(samples, tuple(changes), left_out, no_name, only_own=only_own)

@@ -28,14 +28,15 @@ class LevelChange(NamedTuple):
 class Taken(NamedTuple):
     """A converted message.
 
-    ``left_out`` counts samples of series beyond the limit. ``nothing_new`` says that a message without
-    samples is no loss: there was nothing in it to record.
+    ``left_out`` counts samples of series beyond the limit, ``no_name`` those of things without a name.
+    ``only_own`` says that the recorder itself published all that is in the message.
     """
 
     samples: list[Sample]
     changes: tuple[LevelChange, ...] = ()
     left_out: int = 0
-    nothing_new: bool = False
+    no_name: int = 0
+    only_own: bool = False
 
 
 Converter = Callable[[Any], Taken | Dropped]

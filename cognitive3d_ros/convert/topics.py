@@ -159,17 +159,19 @@ class _Joints:
         try:
             joints = [self._names.series(joint) for joint in message.name]
             samples: list[Sample] = []
-            left_out = 0
+            left_out = no_name = 0
             for index, field in enumerate(self._FIELDS):
                 values = getattr(message, field)
                 if len(values) != len(joints):
                     continue
-                for names, value in zip(joints, values, strict=True):
-                    if names is None:
+                for joint, names, value in zip(message.name, joints, values, strict=True):
+                    if not joint:
+                        no_name += 1
+                    elif names is None:
                         left_out += 1
                     else:
                         samples.append((names[index], number(value)))
-            return Taken(samples, left_out=left_out)
+            return Taken(samples, left_out=left_out, no_name=no_name)
         except MALFORMED as error:
             return dropped('a joint state', error)
 

@@ -92,7 +92,7 @@ def losses(counted: Mapping[Key, int], source: str = '') -> str:
 
     ``camera.front: 3 queue_full, 1 decode_failures; events: 2 bad_event; c3d.parts_evicted: 4``. What the
     recorder takes itself has the name of its stream: ``gaze: 12 spool_full``. Empty where nothing was lost;
-    what is left out of messages that are stored is no loss of a record.
+    what is left out of messages that are stored is no loss of a record, and what had no value neither.
 
     Args:
         counted: what was counted, by key of the ledger.
@@ -102,7 +102,7 @@ def losses(counted: Mapping[Key, int], source: str = '') -> str:
     for key, n in counted.items():
         if isinstance(key, tuple) and n and source in ('', key[1]):
             what, name = key
-            if isinstance(what, Drop) or what in _LOST_FATES:
+            if what.is_loss if isinstance(what, Drop) else what in _LOST_FATES:
                 reasons.setdefault(name, []).append(f'{n} {what.value}')
     if source:
         return ', '.join(sorted(reasons.get(source, [])))

@@ -66,15 +66,21 @@ class _SeriesInput:
         if isinstance(taken, Dropped):
             self._drop(taken.reason, taken.text)
             return
+        if taken.only_own:
+            # Nothing came in that is the robot's: it was counted before anybody could look at it.
+            self._ledger.came(self.source, Fate.RECEIVED, -1)
+            return
+        if taken.no_name:
+            self._ledger.leave_out(LeftOut.NO_NAME, self.source, taken.no_name)
+            self._warn(LeftOut.NO_NAME, 'has values of things without a name, which are left out')
         if taken.left_out:
             self._ledger.leave_out(LeftOut.BEYOND_LIMIT, self.source, taken.left_out)
-            self._warn(LeftOut.BEYOND_LIMIT, 'names more series than one topic may have')
+            self._warn(
+                LeftOut.BEYOND_LIMIT, 'names more series than one topic may have, or endless names'
+            )
         for change in taken.changes:
             session.event('c3d.diagnostic', change._asdict(), arrival)
-        if taken.nothing_new:
-            self._ledger.came(self.source, Fate.GATED)
-        else:
-            session.samples(self.source, taken.samples, arrival)
+        session.samples(self.source, taken.samples, arrival)
 
     def _begin(self, message: Any) -> Converter:
         """Return the converter for one session, at its first message."""
