@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from functools import cached_property
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from cognitive3d_ros.session.records import (
     PointCloud,
     SensorRecord,
 )
-from cognitive3d_ros.session.streams import Column, Floats, split
+from cognitive3d_ros.session.streams import Floats, LazyColumn, split
 from cognitive3d_ros.session.timeline import readable
 from cognitive3d_ros.wire.records import (
     CameraFrameRecord,
@@ -92,30 +92,50 @@ def sensor_name(record: WireRecord) -> str:
     return record.camera_id if isinstance(record, CameraFrameRecord) else record.sensor_id
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Sensor(Column[S], Generic[S]):
+class Sensor(LazyColumn[S], Generic[S]):
     """The records of one camera or lidar, as they arrived; each is read when it is asked for.
 
     One that cannot be read any more, as when its part was delivered meanwhile, is passed over in iteration
     and reported; by its index it raises ReadError.
     """
 
-    name: str
-    time: Floats
-    """(N,), seconds since the epoch."""
-    seq: NDArray[np.int64]
-    """(N,), 0, 1, 2 … in a session that is whole."""
-    pose: NDArray[np.float32]
-    """(N, 7), ``px py pz qx qy qz qw``, scene axes."""
-    _stream: SensorStream
-    _rows: NDArray[np.intp]
+    def __init__(self, name: str, stream: SensorStream) -> None:
+        """Take the stream that its records are in."""
+        self.name = name
+        self._stream = stream
+
+    @cached_property
+    def _rows(self) -> NDArray[np.intp]:
+        return self._stream.rows_of(self.name)
+
+    @cached_property
+    def time(self) -> Floats:  # type: ignore[override]
+        """(N,), seconds since the epoch."""
+        return self._stream.time[self._rows]
+
+    @cached_property
+    def seq(self) -> NDArray[np.int64]:
+        """(N,), 0, 1, 2 … in a session that is whole."""
+        return self._stream.seq[self._rows]
+
+    @cached_property
+    def pose(self) -> NDArray[np.float32]:
+        """(N, 7), ``px py pz qx qy qz qw``, scene axes."""
+        return self._stream.pose[self._rows]
 
     def _item(self, index: int) -> S:
         record: Any = self._stream.record(int(self._rows[index]))
         return record  # type: ignore[no-any-return]
 
+    def _loaded(self) -> bool:
+        return self._stream.indexed
+
+    def _streamed(self) -> Iterator[S]:
+        found: Any = self._stream.streamed(self.name)
+        return found  # type: ignore[no-any-return]
+
     def __iter__(self) -> Iterator[S]:
-        return readable(self._item, range(len(self)))
+        return self.at(range(len(self))) if self._loaded() else self._streamed()
 
     def columns(self) -> dict[str, Any]:
         """Return ``time``, ``seq``, and the pose ``px py pz qx qy qz qw``; not what the records hold."""
@@ -135,6 +155,16 @@ class Sensor(Column[S], Generic[S]):
         return readable(self._item, indices)
 
 
+class _Index(NamedTuple):
+    """What is held of each record."""
+
+    names: tuple[str, ...]
+    kinds: list[type[SensorRecord]]
+    rows: NDArray[np.int64]
+    """(N, 5): milliseconds, seq, which of the names, which part, where in it."""
+    pose: NDArray[np.float32]
+
+
 class SensorStream:
     """All records of the stream ``camera`` or ``lidar``, in the order in which they arrived."""
 
@@ -144,60 +174,80 @@ class SensorStream:
         self._parts = parts
         self._read = read
         self._convention = convention
+        self._report = report
         self._held: OrderedDict[int, Sequence[WireRecord] | None] = OrderedDict()
-        self.kinds: list[type[SensorRecord]] = []
-        """The kind of each record."""
-        names: dict[str, int] = {}
-        poses = [np.empty((0, 7), np.float32)]
-        rows = [
-            np.empty((0, 5), np.int64)
-        ]  # milliseconds, seq, which sensor, which part, where in it
-        for part in range(len(parts)):
-            sound = list(self._sound(part, report))
-            self.kinds += [_kind(record) for _, record in sound]
-            poses.append(_table([record.pose for _, record in sound], 7, np.float32))
-            rows.append(
-                _table(
-                    [
-                        (
-                            record.time_ms,
-                            record.seq,
-                            names.setdefault(sensor_name(record), len(names)),
-                            part,
-                            at,
-                        )
-                        for at, record in sound
-                    ],
-                    5,
-                    np.int64,
-                )
-            )
-        self.names = tuple(names)
-        """The sensors that it has records of."""
-        self._pose = np.concatenate(poses)
-        table = np.concatenate(rows)
-        self.time: Floats = table[:, 0] / _MS_PER_S
-        self._seq, self._codes = table[:, 1].copy(), table[:, 2].astype(np.int32)
-        self._where = table[:, 3:].astype(np.int32)
 
-    def _sound(self, part: int, report: Report) -> Iterator[tuple[int, WireRecord]]:
+    @property
+    def indexed(self) -> bool:
+        """Whether all its parts were read."""
+        return '_index' in self.__dict__
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The sensors that it has records of."""
+        return self._index.names
+
+    @property
+    def kinds(self) -> list[type[SensorRecord]]:
+        """The kind of each record."""
+        return self._index.kinds
+
+    @cached_property
+    def time(self) -> Floats:
+        """(N,), seconds since the epoch."""
+        return self._index.rows[:, 0] / _MS_PER_S
+
+    @property
+    def seq(self) -> NDArray[np.int64]:
+        """(N,)."""
+        return self._index.rows[:, 1]
+
+    @property
+    def pose(self) -> NDArray[np.float32]:
+        """(N, 7)."""
+        return self._index.pose
+
+    def rows_of(self, name: str) -> NDArray[np.intp]:
+        """Return the rows of one sensor, maybe none."""
+        code = self.names.index(name) if name in self.names else -1
+        return np.flatnonzero(self._index.rows[:, 2] == code)
+
+    def streamed(self, name: str) -> Iterator[SensorRecord]:
+        """Read the records of one sensor part by part, before there is an index."""
+        for part in range(len(self._parts)):
+            for _, record in self._sound(part):
+                if sensor_name(record) == name:
+                    yield to_record(record, self._convention)
+
+    @cached_property
+    def _index(self) -> _Index:
+        names: dict[str, int] = {}
+        kinds: list[type[SensorRecord]] = []
+        poses = [np.empty((0, 7), np.float32)]
+        rows = [np.empty((0, 5), np.int64)]
+        for part in range(len(self._parts)):
+            sound = list(self._sound(part))
+            kinds += [_kind(record) for _, record in sound]
+            poses.append(_table([record.pose for _, record in sound], 7, np.float32))
+            held = [
+                (r.time_ms, r.seq, names.setdefault(sensor_name(r), len(names)), part, at)
+                for at, r in sound
+            ]
+            rows.append(_table(held, 5, np.int64))
+        return _Index(tuple(names), kinds, np.concatenate(rows), np.concatenate(poses))
+
+    def _sound(self, part: int) -> Iterator[tuple[int, WireRecord]]:
         """Give the records of a part that can be read, each with its place in it; report the others."""
         for at, record in enumerate(self._records(part) or ()):
             fault = record_fault(record)
             if fault:
-                report(f'{self._parts[part].label}: record {at}: {fault}')
+                self._report(f'{self._parts[part].label}: record {at}: {fault}')
             else:
                 yield at, record
 
-    def sensor(self, name: str) -> Sensor[Any]:
-        """Return the records of one sensor, maybe none."""
-        code = self.names.index(name) if name in self.names else -1
-        rows = np.flatnonzero(self._codes == code)
-        return Sensor(name, self.time[rows], self._seq[rows], self._pose[rows], self, rows)
-
     def record(self, row: int) -> SensorRecord:
         """Read a record. Raises ReadError if it cannot be read any more."""
-        part, at = map(int, self._where[row])
+        part, at = self._index.rows[row, 3:].tolist()
         records = self._records(part)
         if records is None or at >= len(records):
             raise ReadError(f'{self._parts[part].label} cannot be read any more')

@@ -201,7 +201,7 @@ class Session(Sequence[Record]):
     @cached_property
     def poses(self) -> Poses:
         """The pose timeline, as it was stored."""
-        return streams.read_poses(self._bodies('gaze'), self._report)
+        return streams.read_poses(lambda: self._bodies('gaze'), self._report)
 
     @cached_property
     def events(self) -> tuple[Event, ...]:
@@ -351,7 +351,8 @@ class Session(Sequence[Record]):
 
     def was_read(self, stream: str) -> bool:
         """Say whether the stream ``camera`` or ``lidar`` has been read, which may be much."""
-        return f'_{stream}_stream' in self.__dict__
+        known: SensorStream | None = self.__dict__.get(f'_{stream}_stream')
+        return known is not None and known.indexed
 
     def edit(self) -> EditedSession:
         """Return a copy whose records can be taken out and put in, and which can be saved."""
@@ -415,11 +416,12 @@ class Session(Sequence[Record]):
 
     def _sensor(self, stream: str, name: str) -> Sensor[Any]:
         found = self._camera_stream if stream == CAMERA else self._lidar_stream
-        names = dict.fromkeys((*self._sensor_names(stream), *found.names))
+        known = self._sensor_names(stream)
+        names = known if name in known else dict.fromkeys((*known, *found.names))
         if name not in names:
             has = f'it has {", ".join(names)}' if names else 'it has none'
             raise ReadError(f'session {self.id} has no {stream} {name!r}; {has}')
-        return found.sensor(name)
+        return Sensor(name, found)
 
     @property
     def _latest(self) -> float:

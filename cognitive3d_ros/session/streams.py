@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 import numpy as np
@@ -94,29 +96,100 @@ class Column(Sequence[T], Generic[T]):
         return map(self._item, range(len(self)))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Poses(Column[PoseSample]):
+class LazyColumn(Column[T], Generic[T]):
+    """A column that is read from parts: one by one in iteration, all of them where a column is asked for.
+
+    So the first records of a day are there at once.
+    """
+
+    def _loaded(self) -> bool:
+        """Say whether all of it was read."""
+        raise NotImplementedError
+
+    def _streamed(self) -> Iterator[T]:
+        """Read the records part by part."""
+        raise NotImplementedError
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[T]: ...
+    def __getitem__(self, index: int | slice) -> T | list[T]:
+        if not self._loaded():
+            if isinstance(index, int) and 0 <= index < _EARLY:
+                found = list(islice(self._streamed(), index, index + 1))
+                if found:
+                    return found[0]
+            elif isinstance(index, slice) and _is_early(index):
+                return list(islice(self._streamed(), index.start, index.stop, index.step))
+        return super().__getitem__(index)
+
+    def __iter__(self) -> Iterator[T]:
+        return super().__iter__() if self._loaded() else self._streamed()
+
+
+_EARLY = 200
+"""Records up to here are read by themselves, before all are."""
+
+
+def _is_early(index: slice) -> bool:
+    """Say whether a slice is of the first records, as Python's own sequences have it."""
+    start, stop, step = index.start or 0, index.stop, index.step or 1
+    return stop is not None and start >= 0 and 0 <= stop <= _EARLY and step > 0
+
+
+class Poses(LazyColumn[PoseSample]):
     """The pose timeline: a sequence of :class:`PoseSample`, and its columns as arrays."""
 
-    time: Floats
-    """(N,), seconds since the epoch."""
-    p: Floats
-    """(N, 3), metres, scene axes."""
-    r: Floats
-    """(N, 4), x y z w."""
-    g: Floats | None = None
-    """(N, 3), an old session's gaze points, NaN where a record has none; None in others."""
+    def __init__(self, chunks: Callable[[], Iterator[_Columns]]) -> None:
+        """Take what reads it, body by body."""
+        self._chunks = chunks
 
-    def _item(self, index: int) -> PoseSample:
-        gaze = None if self.g is None or np.isnan(self.g[index, 0]) else _tuple(self.g[index])
-        return PoseSample(
-            float(self.time[index]), _tuple(self.p[index]), _tuple(self.r[index]), gaze
-        )
+    @cached_property
+    def _all(self) -> _Columns:
+        return _joined([_EMPTY, *self._chunks()])
+
+    @cached_property
+    def time(self) -> Floats:  # type: ignore[override]
+        """(N,), seconds since the epoch."""
+        return self._all.time
+
+    @property
+    def p(self) -> Floats:
+        """(N, 3), metres, scene axes."""
+        return self._all.p
+
+    @property
+    def r(self) -> Floats:
+        """(N, 4), x y z w."""
+        return self._all.r
+
+    @cached_property
+    def g(self) -> Floats | None:
+        """(N, 3), an old session's gaze points, NaN where a record has none; None in others."""
+        gaze = self._all.g
+        return None if np.isnan(gaze).all() else gaze
 
     def columns(self) -> dict[str, Any]:
         """Return ``time``, ``px py pz`` and ``rx ry rz rw``; of an old session ``gx gy gz`` too."""
         columns = {'time': self.time, **split('px py pz', self.p), **split('rx ry rz rw', self.r)}
         return columns if self.g is None else {**columns, **split('gx gy gz', self.g)}
+
+    def _item(self, index: int) -> PoseSample:
+        return _pose_sample(self._all, index)
+
+    def _loaded(self) -> bool:
+        return '_all' in self.__dict__
+
+    def _streamed(self) -> Iterator[PoseSample]:
+        for chunk in self._chunks():
+            yield from (_pose_sample(chunk, index) for index in range(len(chunk.time)))
+
+
+def _pose_sample(columns: _Columns, index: int) -> PoseSample:
+    gaze = None if np.isnan(columns.g[index, 0]) else _tuple(columns.g[index])
+    p, r = _tuple(columns.p[index]), _tuple(columns.r[index])
+    return PoseSample(float(columns.time[index]), p, r, gaze)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -201,19 +274,14 @@ def read_properties(
     return Named(merged)
 
 
-def read_poses(bodies: Iterable[tuple[str, JsonBody]], report: Report) -> Poses:
-    """Read the pose timeline from gaze bodies, each with the name of its part."""
-    runs = [_EMPTY]
-    for part, body in bodies:
-        _, columns = _posed(part, body.data, schema.check_pose, report)
-        runs.append(columns)
-    gaze = np.concatenate([run.g for run in runs])
-    return Poses(
-        np.concatenate([run.time for run in runs]),
-        np.concatenate([run.p for run in runs]),
-        np.concatenate([run.r for run in runs]),
-        None if np.isnan(gaze).all() else gaze,
-    )
+def read_poses(bodies: Callable[[], Iterable[tuple[str, JsonBody]]], report: Report) -> Poses:
+    """Read the pose timeline from gaze bodies, each with the name of its part, when it is asked for."""
+
+    def chunks() -> Iterator[_Columns]:
+        for part, body in bodies():
+            yield _posed(part, body.data, schema.check_pose, report)[1]
+
+    return Poses(chunks)
 
 
 def read_dynamics(bodies: Iterable[tuple[str, JsonBody]], report: Report) -> Dynamics:
@@ -236,14 +304,8 @@ def read_dynamics(bodies: Iterable[tuple[str, JsonBody]], report: Report) -> Dyn
             if record.get('properties'):
                 properties[len(ids)] = tuple(record['properties'])
             ids.append(record['id'])
-    return Dynamics(
-        np.concatenate([run.time for run in runs]),
-        np.concatenate([run.p for run in runs]),
-        np.concatenate([run.r for run in runs]),
-        tuple(ids),
-        manifest,
-        properties,
-    )
+    every = _joined(runs)
+    return Dynamics(every.time, every.p, every.r, tuple(ids), manifest, properties)
 
 
 def read_series(bodies: Iterable[tuple[str, JsonBody]], report: Report) -> Named[Series]:
@@ -336,6 +398,10 @@ class _Columns(NamedTuple):
     r: Floats
     g: Floats
     """NaN where a record has none."""
+
+
+def _joined(runs: Sequence[_Columns]) -> _Columns:
+    return _Columns(*(np.concatenate(columns) for columns in zip(*runs, strict=True)))
 
 
 _EMPTY = _Columns(np.empty(0), np.empty((0, 3)), np.empty((0, 4)), np.empty((0, 3)))
