@@ -13,6 +13,8 @@ from cognitive3d_ros.log import Complaints
 from cognitive3d_ros.recording.accounts import accounts, adds_up
 from cognitive3d_ros.recording.inputs import Decimation, Publication
 from cognitive3d_ros.recording.registry import inputs_of
+from cognitive3d_ros.session.session import open_session
+from cognitive3d_ros.session.verify import Kind, verify
 from cognitive3d_ros.spool.session import RULES
 
 HEALTH = (
@@ -221,7 +223,7 @@ def test_while_no_session_is_active_nothing_is_counted(rig):
     assert ended(rig) == {}
     assert not rig.send('topic.x', Of(data=1.0))
     assert rig.count('topic.x', Fate.RECEIVED) == 0
-    assert not any(key.startswith('c3d.account') for key in rig.properties())
+    assert rig.properties()['c3d.account.topic.x'] == '0 received = 0 stored'
 
 
 def test_a_message_of_a_session_that_has_ended_is_dropped(rig):
@@ -325,6 +327,30 @@ def test_things_without_a_name_are_no_series_and_counted_apart(rig):
     assert not any('more series' in text for text in warnings)
 
 
+def test_an_input_that_nothing_came_in_on_is_named(rig):
+    rig = rig(topics=['/none', '/odd', '/still', '/here'], actions=['/go'])
+    rig.recorder.start_session()
+    assert rig.find('topic.odd', 'a_msgs/msg/B') is not None
+    assert rig.find('topic.still', FLOAT) is None
+    assert rig.find('topic.here', FLOAT) is None
+    rig.send('topic.here', Of(data=1.0))
+    session_id = rig.recorder.end_session('done')
+    told = [text for text in rig.log.of('info') if 'nothing was received' in text]
+    assert [text.partition(' is published')[0] for text in told] == [
+        'go action: nothing was received: no publisher was found',
+        'none topic: nothing was received: no publisher was found',
+        'odd topic: nothing was received: a_msgs/msg/B',
+        f'still topic: nothing was received: {FLOAT}',
+    ]
+    properties = rig.properties(session_id)
+    assert properties['c3d.account.topic.none'] == '0 received = 0 stored'
+    assert properties['c3d.account.topic.here'] == '1 received = 1 stored'
+    assert adds_up('0 received = 0 stored')
+    found = verify(open_session(rig.root, session_id))
+    assert {each.kind for each in found} == {Kind.NOTE}
+    assert 'topic.none: nothing was received' in [each.text for each in found]
+
+
 # Properties
 
 
@@ -361,7 +387,9 @@ def test_what_becomes_known_is_in_every_session(rig):
         session_id = rig.recorder.start_session()
         rig.recorder.end_session('done')
         assert expected.items() <= rig.properties(session_id).items()
-        assert len(rig.bodies('gaze', session_id)) == 1
+        at_start, at_end = (body['properties'] for body in rig.bodies('gaze', session_id))
+        assert expected.items() <= at_start.items()
+        assert all(name.startswith('c3d.account.') for name in at_end)
 
 
 def test_what_becomes_known_later_travels_together_at_the_next_flush(rig):
@@ -380,7 +408,12 @@ def test_what_becomes_known_later_travels_together_at_the_next_flush(rig):
         'c3d.ros.topic.b.type': FLOAT,
         'c3d.ros.topic.b.publisher': '/driver',
     }
-    assert third == {'c3d.ros.topic.a.publisher': '/late'}
+    nothing = '0 received = 0 stored'
+    assert third == {
+        'c3d.ros.topic.a.publisher': '/late',
+        'c3d.account.topic.a': nothing,
+        'c3d.account.topic.b': nothing,
+    }
 
 
 # Described sensors

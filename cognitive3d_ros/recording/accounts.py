@@ -7,11 +7,23 @@ the left once, and on the right once.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cognitive3d_ros.counters import Count, Drop, Fate, Key, LeftOut
+
+if TYPE_CHECKING:
+    from cognitive3d_ros.parameters import (
+        ActionConfig,
+        CameraConfig,
+        Config,
+        LidarConfig,
+        SensorConfig,
+        TopicConfig,
+    )
+
+    _Named = CameraConfig | LidarConfig | TopicConfig | SensorConfig | ActionConfig
 
 PROPERTY: Final = 'c3d.account.'
 """Before the name of an input: the session property that holds its account."""
@@ -68,23 +80,43 @@ class Account:
         return f'{text}; left out of these: {left}' if left else text
 
 
-def accounts(before: Mapping[Key, int], now: Mapping[Key, int]) -> list[Account]:
-    """Return the accounts of all inputs that something came in on between two looks at the ledger."""
+def configured(config: Config) -> list[str]:
+    """Return the inputs that a configuration asks for, as the ledger names them."""
+    kinds: dict[str, Sequence[_Named]] = {
+        'camera': config.cameras,
+        'lidar': config.lidars,
+        'topic': config.topics,
+        'sensor': config.sensors,
+        'action': config.actions,
+    }
+    return [f'{kind}.{member.name}' for kind, members in kinds.items() for member in members]
+
+
+def accounts(
+    before: Mapping[Key, int], now: Mapping[Key, int], expected: Iterable[str] = ()
+) -> list[Account]:
+    """Return the accounts of all inputs that something came in on between two looks at the ledger.
+
+    Those that are ``expected`` have one even where nothing did.
+    """
     counted: dict[str, dict[Fate | Drop | LeftOut, int]] = {}
     for key, count in now.items():
         if isinstance(key, tuple) and (more := count - before.get(key, 0)):
             what, source = key
             counted.setdefault(source, {})[what] = more
-    return [
-        Account(
+    books = {
+        source: Account(
             source,
             {what: n for what, n in counts.items() if isinstance(what, Fate)},
             {what: n for what, n in counts.items() if isinstance(what, Drop)},
             {what: n for what, n in counts.items() if isinstance(what, LeftOut)},
         )
-        for source, counts in sorted(counted.items())
+        for source, counts in counted.items()
         if Fate.RECEIVED in counts
-    ]
+    }
+    for source in expected:
+        books.setdefault(source, Account(source, {}, {}, {}))
+    return [books[source] for source in sorted(books)]
 
 
 def losses(counted: Mapping[Key, int], source: str = '') -> str:
@@ -109,6 +141,11 @@ def losses(counted: Mapping[Key, int], source: str = '') -> str:
     texts = [f'{name}: {", ".join(sorted(each))}' for name, each in sorted(reasons.items())]
     texts += [f'{count.value}: {n}' for count in _LOST_COUNTS if (n := counted.get(count, 0))]
     return '; '.join(texts)
+
+
+def nothing_came(text: str) -> bool:
+    """Say whether an account that a session holds as text is that of an input that nothing came in on."""
+    return text.startswith('0 received = ')
 
 
 def adds_up(text: str) -> bool:

@@ -36,6 +36,14 @@ class Publication:
     publisher: str = ''
 
 
+def why_silent(publication: Publication, reason: str | None, qos: str) -> str:
+    """Return why nothing may come of a publication; ``reason`` is why it cannot be recorded, if it cannot."""
+    if reason is not None:
+        return reason
+    by = f' by {publication.publisher}' if publication.publisher else ''
+    return f'{publication.type} is published{by}: none was sent, or qos {qos} does not fit'
+
+
 class Input(Protocol):
     """One topic whose messages are recorded."""
 

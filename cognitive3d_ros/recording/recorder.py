@@ -109,6 +109,7 @@ class Recorder:
         self._between = ledger.snapshot()  # as the session before ended
         self._known: dict[str, PropertyValue] = {}  # properties that every session from now on has
         self._at_start: list[Callable[[Session, Arrival], None]] = []
+        self._silent: dict[str, str] = {}  # why nothing may come in on an input
         self._error = ''
         self.last_session = Status('', 0.0, 0, 0, 0, '', '')
         """The session that ended last, as it ended."""
@@ -257,7 +258,11 @@ class Recorder:
             f'{session.events} events'
         )
         for account in session.accounts:
-            self._log.info(f'{account.title}: {account}')
+            if account.received:
+                self._log.info(f'{account.title}: {account}')
+            else:
+                why = self._silent.get(account.source, 'no publisher was found')
+                self._log.info(f'{account.title}: nothing was received: {why}')
         return session.identity.session_id
 
     def recover(self) -> list[str]:
@@ -449,6 +454,10 @@ class Recorder:
             self._known |= properties
             if self._session is not None:
                 self._session.learn(properties)
+
+    def silent(self, source: str, why: str) -> None:
+        """Take note of what is known of an input that nothing may come in on: it is told if nothing does."""
+        self._silent[source] = why
 
     def flush(self) -> None:
         """Make durable what has been recorded: called once every ``spool.flush_s``."""

@@ -21,7 +21,7 @@ from cognitive3d_ros.convert.scans import Scan, convert_scan
 from cognitive3d_ros.counters import LeftOut
 from cognitive3d_ros.errors import ParameterError
 from cognitive3d_ros.parameters import CameraConfig, Config, LidarConfig
-from cognitive3d_ros.recording.inputs import Input, Publication
+from cognitive3d_ros.recording.inputs import Input, Publication, why_silent
 from cognitive3d_ros.recording.sensors import Frame, Made, Sweep
 from cognitive3d_ros.tf import frame_name
 from cognitive3d_ros.wire.bodies import PropertyValue
@@ -66,6 +66,9 @@ class Recording(Protocol):
     def know(self, properties: Mapping[str, PropertyValue]) -> None:
         """Add to the properties of this session and of all that follow."""
 
+    def silent(self, source: str, why: str) -> None:
+        """Take note of why nothing may come in on an input."""
+
 
 def sensor_inputs(config: Config, recording: Recording) -> list[Input]:
     """Return the inputs of all cameras and lidars.
@@ -100,8 +103,12 @@ class _SensorInput:
 
     def found(self, publication: Publication) -> str | None:
         """Take note of a publication; return why its messages cannot be recorded, or None."""
+        reason = None
         if publication.type not in self._types:
-            return f'{publication.type} is published: {" or ".join(self._types)} is wanted'
+            reason = f'{publication.type} is published: {" or ".join(self._types)} is wanted'
+        self._recording.silent(self.source, why_silent(publication, reason, self.qos))
+        if reason is not None:
+            return reason
         self._publication(publication)
         facts = {'type': publication.type}
         if publication.publisher:

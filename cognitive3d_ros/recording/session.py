@@ -18,7 +18,14 @@ from cognitive3d_ros.counters import BETWEEN_SESSIONS, Count, Drop, Fate, Key, L
 from cognitive3d_ros.log import Complaints, Log
 from cognitive3d_ros.parameters import Config
 from cognitive3d_ros.quaternions import about_z, multiply, optical_to_body
-from cognitive3d_ros.recording.accounts import LOSSES, PROPERTY, Account, accounts, losses
+from cognitive3d_ros.recording.accounts import (
+    LOSSES,
+    PROPERTY,
+    Account,
+    accounts,
+    configured,
+    losses,
+)
 from cognitive3d_ros.recording.gate import ChangeGate
 from cognitive3d_ros.recording.inputs import Decimation
 from cognitive3d_ros.recording.poses import (
@@ -562,7 +569,9 @@ class Session:
         self.resolve(arrival, last_chance=True)
         self.sensors.end()
         self._health(arrival)
-        self.accounts = accounts(self._baseline.session, self._ledger.snapshot())
+        self.accounts = accounts(
+            self._baseline.session, self._ledger.snapshot(), configured(self._config)
+        )
         self.learn({f'{PROPERTY}{account.source}': str(account) for account in self.accounts})
         if lost := self.losses:
             self.learn({LOSSES: lost})

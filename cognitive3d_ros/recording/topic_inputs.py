@@ -17,7 +17,7 @@ from cognitive3d_ros.convert.taken import Converter
 from cognitive3d_ros.counters import Drop, Fate, Ledger, LeftOut
 from cognitive3d_ros.log import Complaints
 from cognitive3d_ros.parameters import ActionConfig, SensorConfig, TopicConfig
-from cognitive3d_ros.recording.inputs import Publication
+from cognitive3d_ros.recording.inputs import Publication, why_silent
 from cognitive3d_ros.recording.recorder import Recorder
 from cognitive3d_ros.recording.session import Session
 from cognitive3d_ros.wire.bodies import PropertyValue
@@ -45,10 +45,13 @@ class _SeriesInput:
 
     def found(self, publication: Publication) -> str | None:
         """Take note of a publication; return why its messages cannot be recorded, or None."""
+        reason = None
         if self._converter(publication.type) is None:
-            return self._unsupported(publication.type)
-        self._type = publication.type
-        return None
+            reason = self._unsupported(publication.type)
+        else:
+            self._type = publication.type
+        self._recorder.silent(self.source, why_silent(publication, reason, self.qos))
+        return reason
 
     def due(self) -> Arrival | None:
         """Count a message that arrives now. None: it is not to be taken (no session, or decimated)."""
@@ -204,9 +207,11 @@ class ActionInput:
 
     def found(self, publication: Publication) -> str | None:
         """Return why its messages cannot be used, or None."""
+        reason = None
         if publication.type != GOAL_STATUS_ARRAY:
-            return f'{publication.type} is published: {GOAL_STATUS_ARRAY} is wanted'
-        return None
+            reason = f'{publication.type} is published: {GOAL_STATUS_ARRAY} is wanted'
+        self._recorder.silent(self.source, why_silent(publication, reason, self.qos))
+        return reason
 
     def due(self) -> Arrival | None:
         """Count a message that arrives now, while a session is active; every one is taken."""

@@ -13,7 +13,7 @@ import numpy as np
 from cognitive3d_ros.counters import Count
 from cognitive3d_ros.errors import FormatError
 from cognitive3d_ros.recording.accounts import LOSSES as LOST
-from cognitive3d_ros.recording.accounts import PROPERTY, adds_up
+from cognitive3d_ros.recording.accounts import PROPERTY, adds_up, nothing_came
 from cognitive3d_ros.session.files import PartFile
 from cognitive3d_ros.session.records import Event
 from cognitive3d_ros.session.sensors import CAMERA, LIDAR, read_points, read_records
@@ -367,8 +367,13 @@ def _losses(session: Session) -> Iterator[Finding]:
 def _accounts(session: Session) -> Iterator[Finding]:
     """Check that what the recorder says of each input adds up: what came in is what it tells the fate of."""
     for name, text in session.properties.items():
-        if name.startswith(PROPERTY) and not adds_up(str(text)):
-            yield Finding(Kind.SUM, f'{name.removeprefix(PROPERTY)}: {text}: does not add up')
+        if not name.startswith(PROPERTY):
+            continue
+        source = name.removeprefix(PROPERTY)
+        if not adds_up(str(text)):
+            yield Finding(Kind.SUM, f'{source}: {text}: does not add up')
+        elif nothing_came(str(text)):
+            yield Finding(Kind.NOTE, f'{source}: nothing was received')
 
 
 def _ranges(numbers: Iterable[int], word: str = 'part') -> str:
