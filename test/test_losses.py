@@ -222,6 +222,9 @@ def parts_evicted(robot):
     session.seal('events', 'events')
     robot.counted(Count.PARTS_EVICTED)
     robot.spool.limits = ROOMY
+    # The next flush finds that there is room again: until then the session's own health is refused too.
+    robot.recorder.event('lap')
+    until(lambda: not robot.spool.full)
 
 
 def parts_quarantined(robot):

@@ -82,7 +82,7 @@ def test_cameras_and_lidars_live(start_node, gateway, peer):
     }
     for name, source in INPUTS.items():
         status = statuses[source.replace('.', ' ')]
-        values = {item.key: int(item.value) for item in status.values}
+        values = {item.key: int(item.value) for item in status.values if item.value.isdigit()}
         assert values[f'c3d.{source}.received'] <= sent[name]
         assert f'of {values[f"c3d.{source}.received"]} received' in status.message
         assert status.hardware_id == 'rover-07'
