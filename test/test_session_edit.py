@@ -19,8 +19,8 @@ from stored import (
 )
 
 from cognitive3d_ros import images_directory, open_session
-from cognitive3d_ros.errors import ExportError
 from cognitive3d_ros.comments import parse_blocks
+from cognitive3d_ros.errors import ExportError
 from cognitive3d_ros.session.records import (
     DynamicSnapshot,
     Event,
