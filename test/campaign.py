@@ -149,7 +149,12 @@ class Robot:
     def __init__(self, folder: Path, *arguments: str) -> None:
         self.log = folder / 'published.txt'
         command = [sys.executable, str(HERE / 'campaign_robot.py'), str(self.log), *arguments]
-        self._process = subprocess.Popen(command)
+        # Of big messages the shared memory of the publisher must hold more than one.
+        profile = str(HERE / 'ros_env' / 'fastdds_shm.xml')
+        profiles = ('FASTDDS_DEFAULT_PROFILES_FILE', 'FASTRTPS_DEFAULT_PROFILES_FILE')
+        self._process = subprocess.Popen(
+            command, env={**os.environ, **dict.fromkeys(profiles, profile)}
+        )
 
     def begin(self) -> None:
         until(lambda: self.log.exists() and self.log.stat().st_size > 1000, what='the robot')

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from bisect import bisect_right
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from campaign_robot import PICTURE, RATES_HZ, RAYS, SPEED_M_S, picture_number
@@ -23,6 +24,7 @@ OPEN_PART_BYTES = 4 << 20
 OPEN_PART_S = 5.0
 ENTRY_BYTES = {'picture': len(PICTURE), 'scan': 4 * RAYS}
 TOGETHER_S = 0.005  # the wall and the monotonic clock are read one after the other
+STOOD_S = 0.25
 HELD_S = 0.1  # what holds a canary up for longer holds a node up
 
 
@@ -43,7 +45,7 @@ class Round:
 
 def read_log(path: Path) -> dict[str, dict[int, int]]:
     """Return when each number of each kind was published, or came in."""
-    found: dict[str, dict[int, int]] = {kind: {} for kind in RATES_HZ}
+    found: dict[str, dict[int, int]] = {kind: {} for kind in (*RATES_HZ, 'beat')}
     for line in path.read_text().splitlines() if path.exists() else []:
         kind, number, wall_ns = line.split()
         found[kind][int(number)] = int(wall_ns)
@@ -59,32 +61,40 @@ class Outcome:
     sessions: int = 0
     problems: list[str] = field(default_factory=list)
     records: dict[str, int] = field(default_factory=dict)
-    lost_s: dict[str, list[tuple[float, Round]]] = field(default_factory=dict)
+    lost_s: dict[str, list[tuple[float, float]]] = field(
+        default_factory=dict
+    )  # and how long it stood still
     lost_bytes: dict[str, list[int]] = field(default_factory=dict)
     in_transport: int = 0  # published between others that are stored, and never came in
     refused: int = 0  # pictures and scans that came in between others, and are not stored
     poses_off: int = 0  # not at their tick, to a millimetre: tf came too late
+    stood_s: list[float] = field(default_factory=list)  # how long the node stood still
     took_s: float = 0.0
 
     def __str__(self) -> str:
         idle = sum(one.session_id is None for one in self.rounds)
         done = f'{len(self.rounds)} kills in {self.took_s:.0f} s, {idle} of them before a session began'
         held_s = [one.held_s for one in self.rounds] or [0.0]
-        often = sum(each > HELD_S for each in held_s)
+        busy = sum(each > HELD_S for each in held_s)
         held_up = f'{statistics.median(held_s):.3f} s at the median, {max(held_s):.3f} s at worst'
+        often = sum(each > STOOD_S for each in self.stood_s)
+        worst_s = max(self.stood_s, default=0.0)
+        stood_still = f'for {worst_s:.3f} s at worst, for over {STOOD_S} s before {often} kills'
         lines = [
             f'seed {self.seed}: {done}; {self.sessions} sessions in the store',
-            f'others held the machine up for {held_up}; for over {HELD_S} s before {often} of the kills',
+            f'others held the machine up for {held_up}; for over {HELD_S} s before {busy} kills',
+            f'the node stood still {stood_still}',
             'kind      stored   lost at a kill: median     worst    window   beyond it',
         ]
         for kind, losses in self.lost_s.items():
             window = WINDOW_S.get(kind, OPEN_PART_S)
-            beyond = [one for loss, one in losses if loss > window]
+            beyond = [stood for loss, stood in losses if loss > window]
+            stood = sum(each > STOOD_S for each in beyond)
             seconds = [loss for loss, _ in losses] or [0.0]
-            held = sum(one.held_s > HELD_S for one in beyond)
             lines.append(
                 f'{kind:<9} {self.records[kind]:>6}   {statistics.median(seconds):>18.3f} s '
-                f'{max(seconds):>7.3f} s {window:>7.1f} s   {len(beyond)} of {len(losses)}, {held} held up'
+                f'{max(seconds):>7.3f} s {window:>7.1f} s   {len(beyond)} of {len(losses)}, '
+                f'{stood} at a standstill'
             )
         for kind, sizes in self.lost_bytes.items():
             median, worst = statistics.median(sizes or [0]) / 1e6, max(sizes, default=0) / 1e6
@@ -146,12 +156,25 @@ class _Session:
         self._outcome, self._published = comparison._outcome, comparison._published
         self._id, self._round = session_id, one
         self._door = read_log(one.door)
-        # A flush does several times what the canary does.
-        self._slack_s = comparison._slack_s + 4 * one.held_s
+        # A flush does several times what the canary does; where the node stood still, it could not flush.
+        self._stood_s = self._standstill()
+        self._slack_s = comparison._slack_s + 4 * one.held_s + self._stood_s
         self._start_s = 0.0
+        # Pictures and scans have no pose before tf has come in: they are counted, and no matter here.
+        self._tf_ns = min(
+            (at for stamp, at in self._door['tf'].items() if stamp), default=one.kill_ns
+        )
+        self._outcome.stood_s.append(self._stood_s)
+
+    def _standstill(self) -> float:
+        """Return the longest that nothing in the node could run, in the last four seconds."""
+        kill_ns = self._round.kill_ns
+        beats_ns = sorted([*self._door['beat'].values(), kill_ns])
+        pairs = pairwise(at for at in beats_ns if kill_ns - 4 * S < at <= kill_ns)
+        return max((later - at for at, later in pairs), default=0) / S
 
     def _problem(self, text: str) -> None:
-        held = f' (others held the machine up for {self._round.held_s:.3f} s)'
+        held = f' (held up for {self._round.held_s:.3f} s, stood still for {self._stood_s:.3f} s)'
         self._outcome.problems.append(f'{self._id}: {text}{held}')
 
     def check(self) -> None:
@@ -244,7 +267,7 @@ class _Session:
 
     def _lost(self, kind: str, since_ns: int | None) -> None:
         lost_s = 0.0 if since_ns is None else (self._round.kill_ns - since_ns) / S
-        self._outcome.lost_s[kind].append((lost_s, self._round))
+        self._outcome.lost_s[kind].append((lost_s, self._stood_s))
         if lost_s > WINDOW_S[kind] + self._slack_s:
             self._problem(f'{kind}: the last {lost_s:.3f} s before the kill are missing')
 
@@ -276,12 +299,15 @@ class _Session:
 
     def _sensor(self, kind: str, numbers: list[int]) -> None:
         self._once(kind, numbers)
-        between, behind = self._missing(kind, numbers)
+        between, behind = (
+            [number for number in run if self._door[kind][number] > self._tf_ns]
+            for run in self._missing(kind, numbers)
+        )
         outcome, one = self._outcome, self._round
         outcome.refused += len(between)
         since_ns = min((self._door[kind][number] for number in behind), default=one.kill_ns)
         lost_s, lost_bytes = (one.kill_ns - since_ns) / S, len(behind) * ENTRY_BYTES[kind]
-        outcome.lost_s[kind].append((lost_s, one))
+        outcome.lost_s[kind].append((lost_s, self._stood_s))
         outcome.lost_bytes[kind].append(lost_bytes)
         # The one that closes the part, one at work, and what came in while the part was written.
         most = OPEN_PART_BYTES + ENTRY_BYTES[kind] * (2 + RATES_HZ[kind] * self._slack_s)
