@@ -64,6 +64,7 @@ def _sections(facts: Mapping[str, Any], first: int | None) -> Iterator[str]:
     yield _events(facts, first)
     yield _series(facts['series'], first)
     yield _regions(facts['regions'])
+    yield _inputs(facts['properties'], first)
     yield _health(facts, everything=first is None)
     if first is None:
         rows = [(key, _value(value)) for key, value in sorted(facts['properties'].items())]
@@ -169,6 +170,15 @@ def _regions(regions: Sequence[Mapping[str, Any]]) -> str:
         for each in regions
     ]
     return _titled(f'Regions: {len(rows)}', rows, right=(0, 1, 2))
+
+
+def _inputs(properties: Mapping[str, Any], first: int | None) -> str:
+    """Return what came in on each input and what became of it, as the recorder accounted for it."""
+    from cognitive3d_ros.recording.accounts import PROPERTY
+
+    accounts = sorted((k, v) for k, v in properties.items() if k.startswith(PROPERTY))
+    rows = [(name.removeprefix(PROPERTY), text) for name, text in accounts]
+    return _titled(f'Inputs: {len(rows)}', rows, first=first)
 
 
 def _health(facts: Mapping[str, Any], *, everything: bool) -> str:
