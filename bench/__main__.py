@@ -12,7 +12,7 @@ from bench.table import HEAD, run
 
 def main(argv: list[str]) -> int:
     """Run the modules named, or all of them."""
-    own = {'__main__', 'table', 'live_peer', 'live_robot'}
+    own = {'__main__', 'day', 'table', 'live_peer', 'live_robot'}
     names = [
         m.name for m in pkgutil.iter_modules([str(Path(__file__).parent)]) if m.name not in own
     ]

@@ -385,8 +385,8 @@ def test_messages_that_are_copied_are_as_rosbags_serialises_them():
     r = np.array([(0.0, 0.0, 0.0, 1.0), (0.5, 0.5, 0.5, -0.5)])
     for length in range(1, 10):
         frame, child = 'f' * length, 'c' * (10 - length)
-        poses = list(made.poses(frame, times, p, r))
-        links = list(made.transforms(frame, child, times, p, r))
+        poses = [data for _, data in made.poses(frame, times, p, r)]
+        links = [data for _, data in made.transforms(frame, child, times, p, r)]
         for index in range(2):
             message = store.deserialize_cdr(poses[index], 'geometry_msgs/msg/PoseStamped')
             assert message.header.frame_id == frame
@@ -400,7 +400,9 @@ def test_messages_that_are_copied_are_as_rosbags_serialises_them():
             expected = made.transform(int(times[index]), frame, child, p[index], r[index])
             assert links[index] == expected
     numbers = list(made.numbers(times, np.array([0.25, -7.0])))
-    assert [store.deserialize_cdr(n, 'std_msgs/msg/Float64').data for n in numbers] == [0.25, -7]
+    assert [t for t, _ in numbers] == times.tolist()
+    values = [store.deserialize_cdr(n, 'std_msgs/msg/Float64').data for _, n in numbers]
+    assert values == [0.25, -7]
 
 
 @pytest.mark.parametrize(

@@ -24,21 +24,23 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from cognitive3d_ros.export.event_messages import EventMessages
 from cognitive3d_ros.export.job import Job
 from cognitive3d_ros.export.ros import RosView, times_ns
-from cognitive3d_ros.export.serialiser import NUMBER, POSE, TF, Message, Serialiser, Topic
+from cognitive3d_ros.export.serialiser import NUMBER, POSE, TF, Message, Serialiser, Timed, Topic
 from cognitive3d_ros.session.records import CameraFrame, LaserScan, PointCloud, SensorRecord
+from cognitive3d_ros.session.sensors import Sensor
 
 _IMAGE: Final = 'sensor_msgs/msg/CompressedImage'
 _CAMERA_INFO: Final = 'sensor_msgs/msg/CameraInfo'
 _SCAN: Final = 'sensor_msgs/msg/LaserScan'
 _POINTS: Final = 'sensor_msgs/msg/PointCloud2'
 _FLOAT32: Final = 7  # of sensor_msgs/PointField
+R = TypeVar('R', bound=SensorRecord)
 
 
 class RosMessages:
@@ -65,7 +67,7 @@ class RosMessages:
         path = view.path()
         poses = self._made.poses(view.reference, *path)
         transforms = self._made.transforms(view.reference, view.robot, *path)
-        for at_ns, pose, transform in zip(path.time_ns.tolist(), poses, transforms, strict=True):
+        for (at_ns, pose), (_, transform) in zip(poses, transforms, strict=True):
             yield Message(at_ns, self._tf, transform)
             yield Message(at_ns, topic, pose)
             self._job.step()
@@ -82,7 +84,7 @@ class RosMessages:
             p = view.position(dynamics.p[rows])
             r = view.axes.ros_object_rotation(dynamics.r[rows])
             poses = self._made.poses(view.reference, at_ns, p, r)
-            yield self._counted(topic, at_ns.tolist(), poses)
+            yield self._counted(topic, poses)
 
     def _series(self) -> Iterator[Iterator[Message]]:
         for series in self._session.series.values():
@@ -91,25 +93,39 @@ class RosMessages:
             order = np.argsort(series.time, kind='stable')
             at_ns = times_ns(series.time[order])
             numbers = self._made.numbers(at_ns, series.value[order])
-            yield self._counted(topic, at_ns.tolist(), numbers)
+            yield self._counted(topic, numbers)
 
     def _about(self, stream: str) -> dict[str, str]:
         """Return the metadata of a stream: its name, and where it came from."""
         known = self._session.streams.get(stream)
         return {'c3d.stream': stream, **({} if known is None else known.rock())}
 
-    def _counted(self, topic: Topic, times: list[int], rows: Iterator[bytes]) -> Iterator[Message]:
-        for at_ns, data in zip(times, rows, strict=True):
+    def _counted(self, topic: Topic, rows: Iterator[Timed]) -> Iterator[Message]:
+        for at_ns, data in rows:
             yield Message(at_ns, topic, data)
             self._job.step()
 
-    def _sensor_tf(self, record: SensorRecord) -> Iterator[Message]:
-        """Give where a sensor was, unless its frame is the one that all poses are in."""
-        parent, child = self._view.reference, record.frame_id
-        if child and child != parent:
-            p, r = self._view.sensor_pose(record)
-            data = self._made.transform(record.time_ns, parent, child, p, r)
-            yield Message(record.time_ns, self._tf, data)
+    def _placed(self, sensor: Sensor[R]) -> Iterator[tuple[R, list[Message]]]:
+        """Give the records of a sensor by time, each with the transform that says where it was.
+
+        There is none where the sensor's frame is the one that all poses are in.
+        """
+        view, parent = self._view, self._view.reference
+        order = np.argsort(sensor.time, kind='stable')
+        poses = {kind: view.sensor_poses(kind, sensor.pose[order]) for kind in sensor.kinds}
+        templates: dict[str, bytes] = {}
+        for row, index in enumerate(order.tolist()):
+            for record in sensor.at([index]):
+                child = record.frame_id
+                if not child or child == parent:
+                    yield record, []
+                    continue
+                p, r = poses[type(record)]
+                if child not in templates:
+                    templates[child] = self._made.transform(0, parent, child, p[row], r[row])
+                where = (*p[row].tolist(), *r[row].tolist())
+                data = self._made.moved(templates[child], record.time_ns, where)
+                yield record, [Message(record.time_ns, self._tf, data)]
 
     def _cameras(self) -> Iterator[Iterator[Message]]:
         for name in self._session.cameras:
@@ -119,32 +135,43 @@ class RosMessages:
             yield self._frames(name, image, Topic(f'{base}/camera_info', _CAMERA_INFO, about))
 
     def _frames(self, name: str, image: Topic, info: Topic) -> Iterator[Message]:
-        known = 0
-        for frame in self._session.camera(name).by_time():
+        # Of all messages of one camera little but the picture differs.
+        images: dict[tuple[str, str], bytes] = {}
+        infos: dict[tuple[object, ...], bytes] = {}
+        for frame, placed in self._placed(self._session.camera(name)):
             at_ns = frame.time_ns
-            yield from self._sensor_tf(frame)
-            header = self._made.header(at_ns, frame.frame_id)
-            data = np.frombuffer(frame.data, np.uint8)
-            yield self._made.message(at_ns, image, header=header, format=frame.format, data=data)
+            yield from placed
+            form = frame.frame_id, frame.format
+            if form not in images:
+                header = self._made.header(0, frame.frame_id)
+                nothing = np.empty(0, np.uint8)
+                made = self._made.message(
+                    0, image, header=header, format=frame.format, data=nothing
+                )
+                images[form] = made.data
+            yield Message(at_ns, image, self._made.with_data(images[form], at_ns, frame.data))
             if 0 < frame.hfov_degrees < 180 and 0 < frame.vfov_degrees < 180:
-                yield self._camera_info(frame, info, header)
-                known += 1
+                view = frame.hfov_degrees, frame.vfov_degrees
+                lens = frame.frame_id, frame.width, frame.height, *view
+                if lens not in infos:
+                    infos[lens] = self._camera_info(frame, info)
+                yield Message(at_ns, info, self._made.stamped(infos[lens], at_ns))
             self._job.step()
-        if known:
+        if infos:
             self._job.note(
                 'camera_info is of the field of view: the principal point in the middle, no distortion'
             )
 
-    def _camera_info(self, frame: CameraFrame, topic: Topic, header: Any) -> Message:
+    def _camera_info(self, frame: CameraFrame, topic: Topic) -> bytes:
         """Return the pinhole camera that has the frame's field of view."""
         width, height = frame.width, frame.height
         fx = width / 2 / math.tan(math.radians(frame.hfov_degrees) / 2)
         fy = height / 2 / math.tan(math.radians(frame.vfov_degrees) / 2)
         cx, cy = (width - 1) / 2, (height - 1) / 2
         return self._made.message(
-            frame.time_ns,
+            0,
             topic,
-            header=header,
+            header=self._made.header(0, frame.frame_id),
             height=height,
             width=width,
             distortion_model='plumb_bob',
@@ -155,7 +182,7 @@ class RosMessages:
             binning_x=0,
             binning_y=0,
             roi=self._made.make('sensor_msgs/RegionOfInterest', 0, 0, 0, 0, do_rectify=False),
-        )
+        ).data
 
     def _lidars(self) -> Iterator[Iterator[Message]]:
         for name in self._session.lidars:
@@ -165,8 +192,8 @@ class RosMessages:
             yield self._sweeps(name, scan, Topic(f'{base}/points', _POINTS, about))
 
     def _sweeps(self, name: str, scan: Topic, points: Topic) -> Iterator[Message]:
-        for record in self._session.lidar(name).by_time():
-            yield from self._sensor_tf(record)
+        for record, placed in self._placed(self._session.lidar(name)):
+            yield from placed
             header = self._made.header(record.time_ns, record.frame_id)
             if isinstance(record, LaserScan):
                 yield self._scan(record, scan, header)

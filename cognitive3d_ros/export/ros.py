@@ -63,10 +63,14 @@ class RosView:
 
     def sensor_pose(self, record: SensorRecord) -> tuple[Array, Array]:
         """Return where a sensor was in the reference frame: position (3,) and rotation (4,)."""
-        stored = np.asarray(record.pose, dtype=np.float64)
-        scan = isinstance(record, LaserScan)
-        turn = self.axes.ros_scan_rotation if scan else self.axes.ros_object_rotation
-        return self.axes.ros_position(stored[:3]), turn(stored[3:])
+        p, r = self.sensor_poses(type(record), [record.pose])
+        return p[0], r[0]
+
+    def sensor_poses(self, kind: type[SensorRecord], poses: ArrayLike) -> tuple[Array, Array]:
+        """Return stored poses (N, 7) of sensors in the reference frame: (N, 3) and (N, 4)."""
+        stored = np.asarray(poses, dtype=np.float64)
+        turn = self.axes.ros_scan_rotation if kind is LaserScan else self.axes.ros_object_rotation
+        return self.axes.ros_position(stored[:, :3]), turn(stored[:, 3:])
 
     def points(self, cloud: PointCloud) -> NDArray[np.float32]:
         """Return the points of a cloud in the sensor's own axes, (N, 3) in metres."""

@@ -6,7 +6,8 @@ numbers put in.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import struct
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -30,8 +31,11 @@ _OURS: Final = {
 }
 _NS_PER_S: Final = 1_000_000_000
 _ROWS: Final = 4096
+_STAMP: Final = struct.Struct('<iI')
+_LENGTH: Final = struct.Struct('<I')
+_POSE: Final = struct.Struct('<7d')
 _NOTHING: Final[Mapping[str, str]] = {}
-_POSE_STAMP_AT, _TF_STAMP_AT = (
+_STAMP_AT, _TF_STAMP_AT = (
     4,
     8,
 )  # behind the encapsulation, and of tf behind the count of transforms
@@ -44,6 +48,10 @@ class Topic:
     name: str
     type: str
     metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+Timed = tuple[int, bytes]
+"""A serialised message, and when it is in nanoseconds."""
 
 
 class Message(NamedTuple):
@@ -98,7 +106,7 @@ class Serialiser:
         stamped = self.make('geometry_msgs/TransformStamped', header, child, transform)
         return self._bytes(self.make('tf2_msgs/TFMessage', [stamped]))
 
-    def poses(self, frame_id: str, time_ns: Times, p: Array, r: Array) -> Iterator[bytes]:
+    def poses(self, frame_id: str, time_ns: Times, p: Array, r: Array) -> Iterator[Timed]:
         """Give PoseStamped messages, in order: positions (N, 3) and rotations (N, 4)."""
         pose = self.make(
             'geometry_msgs/Pose',
@@ -108,19 +116,35 @@ class Serialiser:
         template = self._bytes(
             self.make('geometry_msgs/PoseStamped', self.header(0, frame_id), pose)
         )
-        return _rows(template, _POSE_STAMP_AT, time_ns, np.concatenate([p, r], axis=1))
+        return _rows(template, _STAMP_AT, time_ns, np.concatenate([p, r], axis=1))
 
     def transforms(
         self, parent: str, child: str, time_ns: Times, p: Array, r: Array
-    ) -> Iterator[bytes]:
+    ) -> Iterator[Timed]:
         """Give TFMessages of one transform each, in order."""
         template = self.transform(0, parent, child, np.zeros(3), np.asarray(IDENTITY))
         return _rows(template, _TF_STAMP_AT, time_ns, np.concatenate([p, r], axis=1))
 
-    def numbers(self, time_ns: Times, values: Array) -> Iterator[bytes]:
+    def numbers(self, time_ns: Times, values: Array) -> Iterator[Timed]:
         """Give Float64 messages, in order."""
         template = self._bytes(self.make('std_msgs/Float64', 0.0))
         return _rows(template, None, time_ns, values[:, None])
+
+    def stamped(self, template: bytes, time_ns: int) -> bytes:
+        """Return a message that begins with a header, with another stamp."""
+        stamp = _STAMP.pack(*divmod(time_ns, _NS_PER_S))
+        return template[:_STAMP_AT] + stamp + template[_STAMP_AT + _STAMP.size :]
+
+    def moved(self, template: bytes, time_ns: int, pose: Sequence[float]) -> bytes:
+        """Return a TFMessage like another one, with another stamp and pose ``x y z qx qy qz qw``."""
+        stamp = _STAMP.pack(*divmod(time_ns, _NS_PER_S))
+        rest = template[_TF_STAMP_AT + _STAMP.size : -_POSE.size]
+        return template[:_TF_STAMP_AT] + stamp + rest + _POSE.pack(*pose)
+
+    def with_data(self, template: bytes, time_ns: int, data: bytes) -> bytes:
+        """Return a stamped message that ends with an empty array of bytes, with these bytes in it."""
+        empty = self.stamped(template, time_ns)[: -_LENGTH.size]
+        return b''.join((empty, _LENGTH.pack(len(data)), data))
 
     def topic(self, name: str, kind: str, metadata: Mapping[str, str] = _NOTHING) -> Topic:
         """Return the topic of a name; of one name there is one."""
@@ -142,7 +166,7 @@ class Serialiser:
 
 def _rows(
     template: bytes, stamp_at: int | None, time_ns: Times, numbers: NDArray[np.float64]
-) -> Iterator[bytes]:
+) -> Iterator[Timed]:
     """Give copies of a message with their own stamps, and numbers (N, k) as their last k doubles."""
     size, width = len(template), 8 * numbers.shape[1]
     for at in range(0, len(time_ns), _ROWS):
@@ -154,5 +178,5 @@ def _rows(
         rows = np.ascontiguousarray(numbers[at : at + _ROWS], '<f8')
         block[:, size - width :] = rows.view(np.uint8)
         data = block.tobytes()
-        for start in range(0, len(data), size):
-            yield data[start : start + size]
+        for index, at_ns in enumerate(times.tolist()):
+            yield at_ns, data[index * size : (index + 1) * size]
