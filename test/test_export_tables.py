@@ -251,3 +251,21 @@ def test_to_pandas_of_an_old_session(tmp_path):
     table = open_session(tmp_path).poses.to_pandas()
     assert table['gz'].iloc[0] == 3
     assert np.isnan(table['gz'].iloc[1])
+
+
+def test_gaze_points_of_an_old_session(tmp_path):
+    from stored import PROPERTIES, body, pose
+
+    folder = tmp_path / SESSION
+    write(folder, 'gaze', 1, 'properties', body('gaze', 1, [], properties=PROPERTIES))
+    write(folder, 'gaze', 2, 'pose', [pose(0, g=[1, 2, 3]), pose(1)])
+    session = open_session(folder)
+    made = export_session(session, 'parquet', tmp_path / 'fleet')
+    assert made.notes == ()
+    first, second = read(tmp_path / 'fleet', 'poses', session).to_pylist()
+    # gltf_authored: (1, 2, 3) in the scene is (-1, -3, 2) in ROS axes.
+    assert (first['gaze_x'], first['gaze_y'], first['gaze_z']) == (-1, -3, 2)
+    assert np.isnan(second['gaze_x'])
+    for to in ('tum', 'mcap'):
+        notes = export_session(session, to, tmp_path / f'a.{to}').notes
+        assert 'gaze points' in notes[0] or 'gaze points' in notes[-1]

@@ -526,3 +526,49 @@ def test_annotations_are_events_too(tmp_path):
     assert 'an annotation at' in session.faults[0].reason
     assert len(session.find(Event)) == 4
     assert len(session.find(Annotation)) == 2
+
+
+# What is read, and when
+
+
+def test_the_first_records_are_read_by_themselves(tmp_path):
+    for number in range(1, 6):
+        poses = [pose(10 * number + n, float(number)) for n in range(4)]
+        write(tmp_path, 'gaze', number, 'pose', poses)
+    for number in (3, 4, 5):
+        (tmp_path / f'gaze.00000{number}.pose.c3d').write_bytes(b'')
+    session = open_session(tmp_path)
+    assert session.poses[0].time == at(10)
+    assert session.poses[5].time == at(21)
+    assert [p.time for p in session.poses[:6:2]] == [at(10), at(12), at(20)]
+    first = [p for p, _ in zip(session.poses, range(3), strict=False)]
+    assert [p.time for p in first] == [at(10), at(11), at(12)]
+    assert session.faults == []  # no part beyond was read
+    with pytest.raises(IndexError):
+        session.poses[8]
+    assert len(session.faults) == 3
+    assert session.poses[-1].time == at(23)
+    assert len(session.poses) == 8
+
+
+@given(
+    st.lists(st.integers(1, 5), max_size=5),
+    st.slices(30) | st.integers(-30, 30),
+)
+def test_records_that_are_streamed_are_those_that_are_loaded(tmp_path_factory, parts, index):
+    folder = tmp_path_factory.mktemp('session')
+    n = 0
+    for number, count in enumerate(parts, 1):
+        write(folder, 'gaze', number, 'pose', [pose(n + k, n + k) for k in range(count)])
+        n += count
+    write(folder, 'events', 1, 'events', [])
+    fresh, loaded = open_session(folder).poses, open_session(folder).poses
+    everything = [loaded[k] for k in range(len(loaded))]
+    assert list(fresh) == everything
+    try:
+        expected = everything[index]
+    except IndexError:
+        with pytest.raises(IndexError):
+            open_session(folder).poses[index]
+    else:
+        assert open_session(folder).poses[index] == expected

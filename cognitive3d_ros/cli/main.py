@@ -98,7 +98,8 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
 def _missing(error: ModuleNotFoundError) -> str:
     """Say what is not installed, and how to get it."""
     name = (error.name or '').partition('.')[0]
-    extras = {'starlette': 'gateway', 'uvicorn': 'gateway', 'anyio': 'gateway', 'rosbags': 'bags'}
+    extras = {'rosbags': 'bags', 'mcap': 'export', 'pyarrow': 'export', 'pandas': 'pandas'}
+    extras |= dict.fromkeys(('starlette', 'uvicorn', 'anyio'), 'gateway')
     if name == 'cognitive3d_ros':
         return f'this installation has no {error.name}'
     wanted = f'cognitive3d_ros[{extras[name]}]' if name in extras else name

@@ -12,7 +12,7 @@ from cognitive3d_ros.export.job import Job
 from cognitive3d_ros.export.messages import RosMessages
 from cognitive3d_ros.export.serialiser import Topic
 from cognitive3d_ros.session.session import Session
-from cognitive3d_ros.session.tables import property_text
+from cognitive3d_ros.session.tables import object_facts, property_text
 
 METADATA = 'c3d.session'
 
@@ -52,4 +52,5 @@ def session_facts(session: Session) -> Mapping[str, str]:
         'end': f'{session.end:.5f}',
         'axes': 'REP-103',
     }
-    return facts | {key: property_text(value) for key, value in session.properties.items()}
+    properties = {key: property_text(value) for key, value in session.properties.items()}
+    return {**facts, **object_facts(session), **properties}

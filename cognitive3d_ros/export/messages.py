@@ -49,7 +49,7 @@ class RosMessages:
     def __init__(self, job: Job) -> None:
         self._job = job
         self._session = job.session
-        self._view = RosView(job.session, job.options.robot_frame)
+        self._view = RosView(job)
         self._made = Serialiser()
         self._tf = Topic('/tf', TF)
         self.store = self._made.store

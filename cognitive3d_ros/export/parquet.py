@@ -38,6 +38,7 @@ def export(job: Job, work: Path) -> None:
         'c3d.reference_frame': str(session.properties.get('c3d.ros.reference_frame', '')),
         'c3d.session_id': session.id,
         'c3d.properties': json.dumps(dict(session.properties), ensure_ascii=False),
+        **tables.object_facts(session),
     }
     for table in table_rows(job):
         schema = pyarrow.schema(

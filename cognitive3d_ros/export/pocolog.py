@@ -51,7 +51,7 @@ from cognitive3d_ros.session.records import (
     SensorRecord,
 )
 from cognitive3d_ros.session.streams import Series
-from cognitive3d_ros.session.tables import property_text
+from cognitive3d_ros.session.tables import object_facts, property_text
 
 _PROLOGUE: Final = struct.pack('<8sII', b'POCOSIM\0', 2, 0)  # version 2, little-endian
 _BLOCK: Final = struct.Struct('<BBHI')  # kind, padding, stream, size of what follows
@@ -96,7 +96,7 @@ class _Log:
     def __init__(self, job: Job, file: IO[bytes]) -> None:
         self._job = job
         self._session = job.session
-        self._view = RosView(job.session, job.options.robot_frame)
+        self._view = RosView(job)
         self._file = file
         self._count = 0
 
@@ -125,6 +125,8 @@ class _Log:
             'c3d_session_id': self._session.id,
         }
         metadata |= {key: property_text(value) for key, value in self._session.properties.items()}
+        if of == 'dynamics':
+            metadata |= object_facts(self._session)
         # Texts in quotes, as JSON escapes them, are YAML.
         lines = [f'{_quoted(key)}: {_quoted(value)}\n' for key, value in metadata.items() if value]
         payload = _DATA_STREAM + b''.join(

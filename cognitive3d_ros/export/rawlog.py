@@ -71,7 +71,7 @@ class _Rawlog:
     def __init__(self, job: Job, work: Path) -> None:
         self._job = job
         self._session = job.session
-        self._view = RosView(job.session, job.options.robot_frame)
+        self._view = RosView(job)
         self._images = work / f'{Path(job.name).stem}_Images'
         self._writer = Writer()
 

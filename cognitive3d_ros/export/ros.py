@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cognitive3d_ros.conventions import OPTICAL_FORWARD_Z
+from cognitive3d_ros.export.job import Job
 from cognitive3d_ros.quaternions import Array
 from cognitive3d_ros.session.records import LaserScan, PointCloud, SensorRecord
-from cognitive3d_ros.session.session import Session
 from cognitive3d_ros.session.streams import Floats
 
 Times = NDArray[np.int64]
@@ -37,20 +37,25 @@ def times_ns(times: Floats) -> Times:
 class RosView:
     """What exporters want to know of a session. Raises ReadError where it names no pose convention."""
 
-    def __init__(self, session: Session, robot_frame: str) -> None:
-        self.session = session
+    def __init__(self, job: Job) -> None:
+        session = job.session
+        if session.poses.g is not None:
+            job.note(
+                'not in it: the gaze points of a session from before 1.0.0 (parquet has them)'
+            )
         self.axes = session.axes
+        self._track = session.track
         properties = session.properties
         self.reference = str(properties.get('c3d.ros.reference_frame', 'map'))
         """The frame that all poses are in."""
         gaze = str(properties.get('c3d.ros.gaze_frame', ''))
         turned = properties.get('c3d.ros.gaze_frame_convention') == OPTICAL_FORWARD_Z
-        self.robot = f'{gaze}_body' if gaze and turned else gaze or robot_frame
+        self.robot = f'{gaze}_body' if gaze and turned else gaze or job.options.robot_frame
         """The frame that the pose timeline follows. An optical one was turned into that of its body."""
 
     def path(self) -> Path:
         """Return the pose timeline."""
-        track = self.session.track
+        track = self._track
         return Path(
             times_ns(track.time),
             self.axes.ros_position(track.p) + 0.0,  # no −0

@@ -14,7 +14,7 @@ _LINES = 10_000
 def export(job: Job, work: Path) -> None:
     """Write the pose timeline."""
     job.poses_only()
-    path = RosView(job.session, job.options.robot_frame).path()
+    path = RosView(job).path()
     with (work / job.name).open('w') as file:
         for at in range(0, len(path.time_ns), _LINES):
             rows = zip(*(column[at : at + _LINES].tolist() for column in path), strict=True)

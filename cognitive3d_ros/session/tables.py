@@ -40,6 +40,7 @@ _US = 1_000_000
 
 _PLACE: Final = {'x': DOUBLE, 'y': DOUBLE, 'z': DOUBLE}
 _POSE: Final = {**_PLACE, 'qx': DOUBLE, 'qy': DOUBLE, 'qz': DOUBLE, 'qw': DOUBLE}
+_GAZE: Final = {'gaze_x': DOUBLE, 'gaze_y': DOUBLE, 'gaze_z': DOUBLE}
 _WHEN: Final = {'time': TIME, 'seconds': DOUBLE}
 _SENSOR: Final = {**_WHEN, 'sensor': TEXT, 'seq': INTEGER, 'frame_id': TEXT, **_POSE}
 _SCAN_SCALARS: Final = (
@@ -68,7 +69,11 @@ def tables(session: Session) -> list[Table]:
     made = _Maker(session, session.axes)
     return [
         Table('properties', {'key': TEXT, 'value': TEXT, 'type': TEXT}, made.properties),
-        Table('poses', {**_WHEN, **_POSE}, made.poses),
+        Table(
+            'poses',
+            {**_WHEN, **_POSE, **(_GAZE if session.poses.g is not None else {})},
+            made.poses,
+        ),
         Table(
             'events',
             {**_WHEN, 'name': TEXT, **_PLACE, 'properties': TEXT, 'dynamic_id': TEXT},
@@ -162,13 +167,19 @@ class _Maker:
             }
 
     def poses(self) -> Iterator[Rows]:
-        track = self._session.track
-        for rows in _slices(len(track)):
-            yield {
-                **self._when(track.time[rows]),
-                **_columns('x y z', self._axes.ros_position(track.p[rows])),
-                **_columns('qx qy qz qw', self._axes.ros_pose_rotation(track.r[rows])),
+        poses = self._session.poses
+        order = np.argsort(poses.time, kind='stable')
+        for rows in _slices(len(poses)):
+            picked = order[rows]
+            columns = {
+                **self._when(poses.time[picked]),
+                **_columns('x y z', self._axes.ros_position(poses.p[picked])),
+                **_columns('qx qy qz qw', self._axes.ros_pose_rotation(poses.r[picked])),
             }
+            if poses.g is not None:  # of an old session
+                gaze = self._axes.ros_position(poses.g[picked])
+                columns |= _columns('gaze_x gaze_y gaze_z', gaze)
+            yield columns
 
     def events(self) -> Iterator[Rows]:
         events = _by_time([each for each in self._session.events if type(each) is Event])
@@ -298,6 +309,14 @@ class _Maker:
 
 
 _TYPES: Final = {str: 'text', bool: 'boolean', int: 'number', float: 'number'}
+
+
+def object_facts(session: Session) -> dict[str, str]:
+    """Return what a session registered of its Dynamic Objects, as text by name."""
+    return {
+        f'c3d.object.{each.id}': json.dumps({'name': each.name, 'mesh': each.mesh})
+        for each in session.dynamics.manifest.values()
+    }
 
 
 def property_text(value: object) -> str:
