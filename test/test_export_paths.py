@@ -63,6 +63,7 @@ def read_tum(path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # the environment of evo is made first
 @pytest.mark.parametrize('convention', ['gltf_authored', 'unity'])
 def test_evo_reads_the_path_of_the_husky(shared_data, tmp_path, evo, convention):
     bag = shared_data / 'husky_outdoor.bag'
