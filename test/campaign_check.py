@@ -140,12 +140,12 @@ class Comparison:
 
     def _round(self, session_id: str) -> Round:
         """Return the round of a session: one may be killed before it can say what it has started."""
-        second_ns = int(session_id.partition('_')[0]) * S
         for one in self._outcome.rounds:
             if one.session_id == session_id:
                 return one
-        (found,) = [r for r in self._outcome.rounds if r.begin_ns - S < second_ns < r.kill_ns]
-        return found
+        second_ns = int(session_id.partition('_')[0]) * S
+        unsaid = [one for one in self._outcome.rounds if one.session_id is None]
+        return min(unsaid, key=lambda one: abs(one.kill_ns - second_ns))
 
 
 class _Session:
@@ -160,10 +160,10 @@ class _Session:
         self._stood_s = self._standstill()
         self._slack_s = comparison._slack_s + 4 * one.held_s + self._stood_s
         self._start_s = 0.0
-        # Pictures and scans have no pose before tf has come in: they are counted, and no matter here.
-        self._tf_ns = min(
-            (at for stamp, at in self._door['tf'].items() if stamp), default=one.kill_ns
-        )
+        # Before both transforms have come in, pictures and scans have no pose: counted, and no matter here.
+        moving = (at for stamp, at in self._door['tf'].items() if stamp)
+        fixed_ns = self._door['tf'].get(0, one.kill_ns)
+        self._tf_ns = max(min(moving, default=one.kill_ns), fixed_ns)
         self._outcome.stood_s.append(self._stood_s)
 
     def _standstill(self) -> float:
@@ -209,8 +209,9 @@ class _Session:
             if [record.seq for record in run] != list(range(len(run))):
                 self._problem(f'seq {[record.seq for record in run]}')
         for finding in verify(open_session(self._all._store, self._id)):
-            # Losses are pictures that came before tf did, and the like: counted, as they should be.
-            if finding.kind not in (Kind.NOTE, Kind.LOSS):
+            # Losses are pictures that came before tf did, and the like: counted, as they should be. Gaps are
+            # looked into above: the kill came before the recorder could say that tf had been silent.
+            if finding.kind not in (Kind.NOTE, Kind.LOSS, Kind.GAP):
                 self._problem(f'c3d verify: {finding.kind.value}: {finding.text}')
 
     def _ends(self, events: list[dict], latest_s: float) -> bool:

@@ -49,6 +49,10 @@ class NotingBuffer(transforms.Buffer):
         super().set_transform(transform, authority)
         note('tf', stamp.sec * 1_000_000_000 + stamp.nanosec)
 
+    def set_transform_static(self, transform, authority):
+        super().set_transform_static(transform, authority)
+        note('tf', 0)
+
 
 def beat():
     for number in itertools.count():
