@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from bisect import bisect_right
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 from campaign_robot import PICTURE, RATES_HZ, RAYS, SPEED_M_S, picture_number
@@ -160,10 +160,7 @@ class _Session:
         self._stood_s = self._standstill()
         self._slack_s = comparison._slack_s + 4 * one.held_s + self._stood_s
         self._start_s = 0.0
-        # Before both transforms have come in, pictures and scans have no pose: counted, and no matter here.
-        moving = (at for stamp, at in self._door['tf'].items() if stamp)
-        fixed_ns = self._door['tf'].get(0, one.kill_ns)
-        self._tf_ns = max(min(moving, default=one.kill_ns), fixed_ns)
+        self._tf = _Known(self._door['tf'])
         self._outcome.stood_s.append(self._stood_s)
 
     def _standstill(self) -> float:
@@ -286,22 +283,22 @@ class _Session:
                 self._problem(f'a pose that was never: {pose}')
         if ticks != sorted(set(ticks)):
             self._problem(f'pose: not in order, or doubled: {ticks}')
-        known = _Known(self._door['tf'])
         last = ticks[-1] if ticks else -1
         between = set(range(ticks[0], last)) - set(ticks) if ticks else set()
-        if missing := [tick for tick in sorted(between) if known.at(self._tick_ns(tick))]:
+        if missing := [tick for tick in sorted(between) if self._tf.known(self._tick_ns(tick))]:
             self._problem(f'pose: ticks {missing} missing between others')
         behind = range(last + 1, round((self._round.kill_ns / S - start_s) * POSE_HZ))
         due_ns = (self._tick_ns(tick) for tick in behind)
-        self._lost('pose', next((at for at in due_ns if known.at(at)), None))
+        self._lost('pose', next((at for at in due_ns if self._tf.known(at)), None))
 
     def _tick_ns(self, tick: int) -> int:
         return round((self._start_s + tick / POSE_HZ) * S)
 
     def _sensor(self, kind: str, numbers: list[int]) -> None:
         self._once(kind, numbers)
+        # Where tf did not come in in time they have no pose: that is counted, and no matter here.
         between, behind = (
-            [number for number in run if self._door[kind][number] > self._tf_ns]
+            [n for n in run if self._tf.reached(self._published[kind][n], self._door[kind][n])]
             for run in self._missing(kind, numbers)
         )
         outcome, one = self._outcome, self._round
@@ -318,13 +315,25 @@ class _Session:
 
 
 class _Known:
-    """When tf could answer: what it knew half a second after a tick was not stale."""
+    """What tf could answer, by what of it had come in."""
 
     def __init__(self, door: dict[int, int]) -> None:
         came = sorted((at_ns, stamp_ns) for stamp_ns, at_ns in door.items() if stamp_ns)
         self._at_ns = [at_ns for at_ns, _ in came]
-        self._stamp_ns = [stamp_ns for _, stamp_ns in came]
+        self._newest_ns = list(accumulate((stamp_ns for _, stamp_ns in came), max))
+        self._first_ns = min((stamp_ns for _, stamp_ns in came), default=0)
+        self._fixed_at_ns = door.get(0)  # where the sensors are on the robot
 
-    def at(self, tick_ns: int) -> bool:
-        index = bisect_right(self._at_ns, tick_ns + round(TF_WAIT_S * S))
-        return index > 0 and max(self._stamp_ns[:index]) > tick_ns - round(STALE_S * S)
+    def _newest(self, at_ns: int) -> int:
+        index = bisect_right(self._at_ns, at_ns)
+        return self._newest_ns[index - 1] if index else 0
+
+    def known(self, tick_ns: int) -> bool:
+        """Say whether half a second after a tick what was known was not stale."""
+        return self._newest(tick_ns + round(TF_WAIT_S * S)) > tick_ns - round(STALE_S * S)
+
+    def reached(self, stamp_ns: int, at_ns: int) -> bool:
+        """Say whether it reached the stamp of what came in then, well within half a second."""
+        fixed = self._fixed_at_ns is not None and self._fixed_at_ns < at_ns
+        newest_ns = self._newest(at_ns + round(0.8 * TF_WAIT_S * S))
+        return fixed and self._first_ns <= stamp_ns <= newest_ns
