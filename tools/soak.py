@@ -31,7 +31,9 @@ from node_rig import NodeProcess, Peer, until
 from cognitive3d_ros.session.session import open_session
 from cognitive3d_ros.session.verify import Kind, verify
 
-SETTLED_S = 60.0  # what grows before that is caches
+SETTLED_S = (
+    60.0  # or a tenth of the run: by then caches are full, and big parts have met at their worst
+)
 GROWTH_MB = 5.0
 LINE_S = 30.0
 
@@ -127,7 +129,7 @@ def _run(
     while (now_s := time.monotonic() - begin_s) < minutes * 60:
         time.sleep(0.5)
         held = Held.of(node.process.pid), Held.of(gateway_pid)
-        if settled is None and now_s >= SETTLED_S:
+        if settled is None and now_s >= max(SETTLED_S, minutes * 6):
             settled = held
         if now_s >= next_line_s:
             print(f'{now_s:6.0f} s  node {held[0]}   gateway {held[1]}', flush=True)
