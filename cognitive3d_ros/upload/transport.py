@@ -251,17 +251,8 @@ class _HttpConnection(HTTPConnection):
         return super().getresponse()
 
 
-class _HttpsConnection(HTTPSConnection):
-    def send(self, data: Any) -> None:
-        if isinstance(data, memoryview) and self.sock is not None:
-            _send(self.sock, data)
-        else:
-            super().send(data)
-
-    def getresponse(self) -> Any:
-        if self.sock is not None:
-            _wait_until_sent(self.sock)
-        return super().getresponse()
+class _HttpsConnection(_HttpConnection, HTTPSConnection):
+    """The same over TLS: what the first adds goes before the second, which is an HTTPConnection too."""
 
 
 class _HttpPool(HTTPConnectionPool):
