@@ -194,7 +194,10 @@ def test_events_and_regions(session, mcap):
 def test_rosbag2_says_the_same(session, mcap, tmp_path):
     made = export_session(session, 'rosbag2', tmp_path / 'bag')
     assert sorted(p.name for p in (tmp_path / 'bag').iterdir()) == ['bag.db3', 'metadata.yaml']
-    assert len(made.notes) == 1
+    assert made.notes == (
+        'not in it: seq, the numbers of frames and scans (parquet and csv have them)',
+        'camera_info is of the field of view: the principal point in the middle, no distortion',
+    )
     facts = yaml.safe_load((tmp_path / 'bag' / 'metadata.yaml').read_text())
     about = facts['rosbag2_bagfile_information']
     assert about['custom_data']['session_id'] == session.id
@@ -451,11 +454,47 @@ def test_a_gaze_frame_that_is_optical_is_not_called_by_its_name(tmp_path):
 
 
 def test_the_name_of_the_robots_frame(tmp_path):
+    """What the session calls it, unless another is given; base_link in an old one that does not say."""
     folder = whole(tmp_path / SESSION)
-    options = Options(robot_frame='chassis')
-    export_session(open_session(folder), 'mcap', tmp_path / 'a.mcap', options=options)
-    links = [m.transforms[0] for t, _, m in decoded(tmp_path / 'a.mcap') if t == '/tf']
-    assert {link.child_frame_id for link in links} == {'chassis'}
+
+    def called(name='', **options):
+        path = tmp_path / f'{len(list(tmp_path.iterdir()))}.mcap'
+        export_session(open_session(folder), 'mcap', path, options=Options(**options))
+        links = [m.transforms[0] for t, _, m in decoded(path) if t == '/tf']
+        return {link.child_frame_id for link in links}
+
+    assert called() == {'base_link'}
+    properties = {'c3d.ros.robot_frame': 'base_footprint'}
+    write(folder, 'gaze', 5, 'properties', json_body('gaze', 5, [], properties=properties))
+    assert called() == {'base_footprint'}
+    assert called(robot_frame='chassis') == {'chassis'}
+    properties['c3d.ros.gaze_frame'] = 'head'
+    write(folder, 'gaze', 6, 'properties', json_body('gaze', 6, [], properties=properties))
+    assert called() == {'head'}  # the pose timeline is that of the gaze frame
+
+
+def test_what_snapshots_and_events_say_besides(tmp_path):
+    folder = whole(tmp_path / SESSION)
+    write(folder, 'events', 3, 'events', [event('lost', 3) | {'dynamicId': 'body'}])
+    export_session(open_session(folder), 'mcap', tmp_path / 'a.mcap')
+    told = [json.loads(m.data) for _, m in of('/events/all', decoded(tmp_path / 'a.mcap'))]
+    assert [each.get('dynamic_id') for each in told if each['name'] == 'lost'] == ['body']
+    snapshot = {'id': 'body', 'properties': [{'enabled': False}]} | pose(2)
+    write(folder, 'dynamics', 2, 'pose', [snapshot])
+    for to in ('mcap', 'rosbag2', 'pocolog'):
+        made = export_session(open_session(folder), to, tmp_path / f'{to}.0.log')
+        assert 'not in it: properties of snapshots (parquet and csv have them)' in made.notes
+    write(folder, 'dynamics', 2, 'pose', [snapshot | {'properties': [{'enabled': True}]}])
+    assert export_session(open_session(folder), 'mcap', tmp_path / 'b.mcap').notes == ()
+
+
+def test_a_session_that_does_not_say_its_reference_frame(tmp_path):
+    properties = {'c3d.ros.pose_convention': 'rep103'}
+    folder = tmp_path / SESSION
+    write(folder, 'gaze', 1, 'properties', json_body('gaze', 1, [], properties=properties))
+    write(folder, 'gaze', 2, 'pose', [pose(1)])
+    made = export_session(open_session(folder), 'mcap', tmp_path / 'a.mcap')
+    assert made.notes == ('the session does not say its reference frame: it is called map',)
 
 
 def test_colours_and_intensities_of_points(tmp_path):

@@ -179,7 +179,7 @@ def test_the_command(session, tmp_path, capsys):
     out = tmp_path / 'path.tum'
     code, text, err = run(capsys, tmp_path / 'store', '--to', 'tum', '-o', out)
     assert (code, err) == (0, '')
-    left_out = '3 events, 1 series, 1 health series, 2 snapshots'
+    left_out = '3 events, 1 series, 1 health series, 2 snapshots, 7 session properties'
     assert text == f'{out}: 101 records of {SESSION}\n  not in it: {left_out}\n'
     code, _, err = run(capsys, tmp_path / 'store', '--to', 'tum', '-o', out)
     assert code == 1

@@ -7,7 +7,7 @@ import numpy as np
 import pocolog_reader
 import pytest
 import rich_session
-from stored import SESSION, annotation, at, event, pose, write
+from stored import SCENE, SESSION, annotation, at, event, pose, write
 from stored import body as json_body
 
 from cognitive3d_ros import open_session
@@ -98,6 +98,7 @@ def test_a_log_is_laid_out_as_rock_has_it(tmp_path):
     metadata = (
         b'---\n"rock_stream_type": "port"\n"rock_orocos_type_name": "/double"\n'
         b'"rock_cxx_type_name": "/double"\n"c3d_session_id": "1767225600_rover-07"\n'
+        b'"c3d_scene_id": "' + SCENE.encode() + b'"\n"c3d_scene_version": "3"\n'
         b'"c3d.ros.pose_convention": "rep103"\n'
     )
     parts = [b'series/battery', b'/double', DOUBLE_REGISTRY, metadata]
@@ -124,6 +125,8 @@ def test_a_session_with_everything(tmp_path, convention):
     session = open_session(tmp_path / 'spool')
     made = export_session(session, 'pocolog', tmp_path / 'run.0.log')
     assert made.notes == (
+        'not in it: seq, the numbers of scans and clouds (parquet and csv have them)',
+        'not in it: where the robot was at an annotation (its pose is)',
         'ranges of laser scans are whole millimetres, and codes where there is none',
         'not in it: scan_time of laser scans',
     )

@@ -89,6 +89,19 @@ def test_parquet_holds_everything(session, tmp_path):
     assert regions[2]['stop'] is None
     notes = read(tmp_path / 'fleet', 'annotations', session).to_pylist()
     assert [row['key'] for row in notes] == [each.key for each in session.annotations]
+    for row in notes:
+        recorded = (row['recorded'] - START).total_seconds() - (session.start - SECOND)
+        p, _ = rich_session.robot_at(recorded)
+        np.testing.assert_allclose([row[name] for name in 'xyz'], p, atol=1e-4)
+    snapshots = read(tmp_path / 'fleet', 'dynamics', session).to_pylist()
+    said = [json.loads(row['properties']) for row in snapshots if row['properties'] is not None]
+    assert said == [[{'enabled': True}]]
+    known = json.loads(about['c3d.object.rover-07'])
+    assert known == {'name': 'Rover 07', 'mesh': 'rover', 'file_type': 'gltf'}
+    assert (about['c3d.scene_id'], about['c3d.scene_version']) == (
+        session.scene_id,
+        str(session.scene_version),
+    )
     events = read(tmp_path / 'fleet', 'events', session).to_pylist()
     assert json.loads(events[1]['properties']) == {'dock': 'A', 'ok': True, 'depth_m': 0.25}
     series = read(tmp_path / 'fleet', 'series', session).to_pylist()
@@ -169,6 +182,7 @@ def as_utc(time):
 def test_csv_says_what_it_cannot_hold(session, tmp_path):
     made = export_session(session, 'csv', tmp_path / 'fleet')
     assert made.notes == (
+        "not in it: the scene, Dynamic Objects' names: parquet holds them",
         'camera without data: parquet holds them',
         'scans without ranges, intensities: parquet holds them',
         'clouds without points_x, points_y, points_z, red, green, blue, intensity: parquet holds them',

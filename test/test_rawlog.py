@@ -3,7 +3,9 @@
 import dataclasses
 import gzip
 import json
+import math
 import shutil
+import struct
 import subprocess
 
 import cv2
@@ -309,6 +311,107 @@ def test_clouds(folder, tmp_path, rawlog_edit, images, version, color, intensity
         np.testing.assert_allclose(columns[:, names.index('intensity')], [0.2, 1.0])
 
 
+def test_points_with_columns_are_laid_out_as_mrpt_3_has_them():
+    """CGenericPointsMap by hand: no program of a version that reads it is at hand."""
+    xyz = np.array([(1, 2, 3)], np.float32)
+    columns = {
+        'intensity': np.array([0.5], np.float32),
+        'ring': np.array([7], np.uint16),
+        'color_r': np.array([255], np.uint8),
+    }
+    writer = Writer()
+    writer.object(mrpt.GenericPoints(xyz, columns))
+    none = bytes(4)
+    name = b'mrpt::maps::CGenericPointsMap'
+    one, two, three, half = (struct.pack('<f', x) for x in (1, 2, 3, 0.5))
+
+    def column(text, value):
+        return struct.pack('<II', 1, len(text)) + text + b'\x01\0\0\0' + value
+
+    insertion = b'\0' + struct.pack('<f', 0.02) + b'\x01\0\x01\0\0'
+    insertion += struct.pack('<ff', np.radians(0.05), 2.0) + b'\0'
+    likelihood = b'\0' + struct.pack('<ddI', 0.0025, 1.0, 10)
+    assert writer.take() == (
+        (bytes([0x80 | len(name)]) + name + b'\x03')
+        + (b'\x01\0\0\0' + one + two + three)
+        + column(b'intensity', half)
+        + none  # of double
+        + column(b'ring', b'\x07\0')
+        + column(b'color_r', b'\xff')
+        + (insertion + likelihood + b'\x88')
+    )
+
+
+# Described rangefinders
+
+
+@pytest.mark.parametrize(
+    ('units', 'unit_m'),
+    [('centimeters', 0.01), ('meters', 1.0), ('millimeters', 0.001), ('inches', 0.0254)],
+)
+def test_described_rangefinders_are_range_finders(folder, tmp_path, rawlog_edit, units, unit_m):
+    about = {
+        'kind': 'cone_rangefinder',
+        'series': 'bow',
+        'units': units,
+        'mount_xyz_meters': '0.10,0.00,0.05',
+        'mount_yaw_radians': math.pi / 2,
+        'cone_half_angle_degrees': 7.5,
+        'range_min_centimeters': 2,
+        'range_max_centimeters': 400,
+    }
+    properties = {f'c3d.ros.sensor.bow.{key}': value for key, value in about.items()}
+    properties |= {'c3d.ros.sensors': 'bow,line', 'c3d.ros.sensor.line.kind': 'binary_array'}
+    write(folder, 'gaze', 3, 'properties', json_body('gaze', 3, [], properties=properties))
+    series = [{'name': 'bow', 'data': [[at(1), 50.0], [at(2), 75.5]]}]
+    series.append({'name': 'line.0', 'data': [[at(1), 1]]})
+    write(folder, 'sensors', 1, 'series', series)
+    path = tmp_path / 'run.rawlog'
+    made = export_session(open_session(folder), 'rawlog', path)
+    assert not any('bow' in note for note in made.notes)
+    found = of(mrpt.Ranges, objects(path))
+    assert [each.label for each in found] == ['bow', 'bow']
+    assert [stamp_ns(each.ticks) for each in found] == [
+        round(at(t) * 1e5) * 10_000 for t in (1, 2)
+    ]
+    for each, value in zip(found, (50.0, 75.5), strict=True):
+        ((number, pose, distance),) = each.measured
+        assert (number, distance) == (0, pytest.approx(value * unit_m, rel=1e-6))
+        np.testing.assert_allclose(pose.xyz, (0.1, 0, 0.05))
+        np.testing.assert_allclose(pose.rotation @ (1, 0, 0), (0, 1, 0), atol=1e-9)
+        assert each.cone_radians == pytest.approx(math.radians(15))
+        assert (each.min_range, each.max_range) == pytest.approx((0.02, 4.0))
+    # The series is there as it was, too.
+    readings = [each.analogue.tolist() for each in of(mrpt.RawDaq, objects(path))]
+    assert sorted(readings) == [[1.0], [50.0], [75.5]]
+    # MRPT holds the pose as angles, and makes the matrix anew: all the rest is the same.
+    again = of(mrpt.Ranges, objects(rewritten(rawlog_edit, path)))
+    for each, other in zip(found, again, strict=True):
+        ((_, pose, distance),), ((_, other_pose, other_distance),) = each.measured, other.measured
+        np.testing.assert_allclose(other_pose.rotation, pose.rotation, atol=1e-12)
+        assert (other_pose.xyz, other_distance) == (pose.xyz, distance)
+        assert (other.label, other.ticks, other.max_range, other.cone_radians) == (
+            *(each.label, each.ticks, each.max_range, each.cone_radians),
+        )
+
+
+@pytest.mark.parametrize(
+    'mount', [{}, {'mount_xyz_meters': '0.1,0.0,0.0', 'mount_parent': 'arm_link'}]
+)
+def test_a_rangefinder_whose_mount_is_not_known_is_named(folder, tmp_path, mount):
+    about = {'kind': 'cone_rangefinder', 'series': 'bow', 'units': 'meters', **mount}
+    properties = {f'c3d.ros.sensor.bow.{key}': value for key, value in about.items()}
+    properties['c3d.ros.sensors'] = 'bow'
+    write(folder, 'gaze', 3, 'properties', json_body('gaze', 3, [], properties=properties))
+    write(folder, 'sensors', 1, 'series', [{'name': 'bow', 'data': [[at(1), 0.5]]}])
+    made = export_session(open_session(folder), 'rawlog', tmp_path / 'run.rawlog')
+    assert (
+        'bow: its mount on base_link is not known: it is taken to be at its origin' in made.notes
+    )
+    (found,) = of(mrpt.Ranges, objects(tmp_path / 'run.rawlog'))
+    assert found.measured[0][1].xyz == [0, 0, 0]
+
+
 # MRPT's own files
 
 
@@ -377,6 +480,10 @@ def test_sena_from_rawlog_to_session_to_rawlog(shared_data, tmp_path, convention
     log = Lines()
     result = record_bag(source, config, tmp_path / 'spool', log=log)
     assert result.problems == ()
+    assert result.not_held == (
+        'error models and covariances of movements',
+        'the error and the beam width of laser scans',
+    )
     session = open_session(tmp_path / 'spool')
     out = tmp_path / 'sena.rawlog'
     made = export_session(session, 'rawlog', out)
@@ -411,7 +518,56 @@ def test_sena_from_rawlog_to_session_to_rawlog(shared_data, tmp_path, convention
         assert each.aperture == pytest.approx(scan.aperture, abs=1e-6)
         np.testing.assert_allclose(each.pose.xyz, scan.pose.xyz, atol=2e-3)
         np.testing.assert_allclose(each.pose.rotation, scan.pose.rotation, atol=2e-3)
-    assert made.notes == ()
+    assert made.notes == (
+        'not in it: seq, the numbers of frames and scans (parquet and csv have them)',
+    )
+
+
+def test_what_a_session_has_no_place_for_is_told(shared_data, tmp_path, capsys):
+    params = tmp_path / 'p.yaml'
+    params.write_text(
+        'cognitive3d:\n  ros__parameters:\n    {device_id: a, scene_id: b, scene_version: 1}\n'
+    )
+    source = shared_data / 'sena_corridor_current.rawlog'
+    main(['record', str(source), '--params', str(params), '--spool', str(tmp_path / 's')])
+    assert (
+        '  not in the session: error models and covariances of movements, '
+        'the error and the beam width of laser scans\n'
+    ) in capsys.readouterr().out
+
+
+def test_what_of_observations_has_no_place_is_named(tmp_path):
+    def lost(*observations):
+        with open_bag(write_rawlog(tmp_path / 'a.rawlog', odometry(0, 1.0), *observations)) as bag:
+            return bag.facts.lost
+
+    stamp = ticks(T0)
+    covariance = [0.1, *[0.0] * 20]
+    assert lost() == ()
+    assert lost(odometry(1, 2.0, encoders=[7, 8])) == ('encoder ticks',)
+    where = mrpt.Pose3DGaussian(mrpt.Pose3D(), covariance)
+    assert lost(mrpt.RobotPose(where, 'slam', stamp)) == ('covariances of robot poses',)
+    assert lost(mrpt.RangeScan(delta_pitch=0.1, ticks=stamp)) == (
+        'the pitch of laser scans that nod',
+    )
+    assert lost(mrpt.DepthScan(std_error=0.1, ticks=stamp)) == (
+        'the confidence and the error of depth scans',
+    )
+    imu = mrpt.Imu(ticks=stamp)
+    assert lost(imu) == ()
+    imu.present[18] = 1
+    assert lost(imu) == ('what IMUs measured besides acceleration, rates and orientation',)
+    battery = mrpt.Battery(other_volts=np.ones(1), other_known=np.ones(1, np.uint8), ticks=stamp)
+    assert lost(battery) == ('voltages of batteries but the main one',)
+    # A reading of 16 bits, put where there is none.
+    writer = Writer()
+    writer.object(mrpt.RawDaq('daq', stamp, analogue=np.array([1.0])))
+    raw = writer.take()
+    at_ = raw.index(b'\x03\0\0\0daq') + 7 + 8 + 8 + 4
+    raw = raw[:at_] + b'\x01\0\0\0\x07\0' + raw[at_ + 4 :]
+    (tmp_path / 'b.rawlog').write_bytes(raw)
+    with open_bag(tmp_path / 'b.rawlog') as bag:
+        assert bag.facts.lost == ('readings that are no double',)
 
 
 def test_an_older_version_is_named_with_what_to_do(shared_data, tmp_path, capsys):

@@ -839,6 +839,7 @@ def test_the_properties_of_every_session(rig):
         'c3d.ros.discovery_range': 'LOCALHOST',
         'c3d.ros.namespace': '/fleet',
         'c3d.ros.node': 'cognitive3d',
+        'c3d.ros.robot_frame': 'base_link',
         'c3d.ros.pose_convention': 'gltf_authored',
         'c3d.ros.use_sim_time': False,
         'c3d.ros.sim_time_on_wire': False,

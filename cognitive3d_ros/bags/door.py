@@ -49,7 +49,8 @@ class BagResult:
     """One recording, recorded: what became of it.
 
     ``messages`` is how many were used, of ``in_bag``. ``problems`` are sentences on what is wrong with the
-    recording or was lost on the way; ``unreadable`` counts messages that could not be deserialised, by topic.
+    recording or was lost on the way; ``unreadable`` counts messages that could not be deserialised, by topic;
+    ``not_held`` names what a session has no place for.
     """
 
     source: str
@@ -65,6 +66,7 @@ class BagResult:
     dropped_events: int
     unreadable: Mapping[str, int]
     problems: tuple[str, ...]
+    not_held: tuple[str, ...] = ()
 
     @property
     def lossy(self) -> bool:
@@ -323,6 +325,7 @@ class _Door:
             dropped_events=ledger.value(Count.DROPPED_EVENTS),
             unreadable=dict(self._unreadable),
             problems=(*self._bag.problems, *self._problems, *advice),
+            not_held=facts.lost,
         )
 
 

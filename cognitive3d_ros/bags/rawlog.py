@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from cognitive3d_ros.bags.rawlog_losses import lost
 from cognitive3d_ros.bags.rawlog_messages import Converter, Made, Place, header, quaternion
 from cognitive3d_ros.bags.reader import Bag, BagFacts, BagMessage
 from cognitive3d_ros.comments import images_directory, parse_blocks
@@ -76,6 +77,7 @@ class RawlogBag(Bag):
             topics=self._topics,
             publishers={},
             comment=_own_text(comment),
+            lost=tuple(self._lost),
         )
 
     def messages(self, topics: Collection[str] | None = None) -> Iterator[BagMessage]:
@@ -96,8 +98,10 @@ class RawlogBag(Bag):
         placed: Counter[str] = Counter()
         moving: set[str] = set()
         stamps = [stamp for stamp, _ in self._events]
+        self._lost: dict[str, None] = {}  # in the order in which they were met
         for stamp, content in _items(self._path, self.problems):
             kinds[type(content)] += 1
+            self._lost.update(dict.fromkeys(lost(content)))
             stamps = [min([stamp, *stamps]), max([stamp, *stamps])]
             for made in self._converter.messages(content, stamp):
                 self._topics.setdefault(made.topic, made.type)

@@ -96,6 +96,8 @@ class BagFacts:
     publishers: Mapping[str, str]
     comment: str = ''
     """What is written in it about it."""
+    lost: tuple[str, ...] = ()
+    """What of it no message holds, and so no session."""
 
 
 class Bag:

@@ -29,6 +29,7 @@ of the session is missing or cannot be read.
 
 def add_parser(commands: Commands) -> None:
     """Add ``c3d export``."""
+    from cognitive3d_ros.conventions import CONVENTIONS
     from cognitive3d_ros.export import FORMATS
 
     parser = commands.add_parser(
@@ -52,9 +53,15 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument('--force', action='store_true', help='replace what is there already')
     parser.add_argument(
         '--robot-frame',
-        default='base_link',
+        default='',
         metavar='NAME',
-        help='what the frame of the robot is to be called (default: base_link)',
+        help="what the frame of the robot is to be called (default: the session's name for it)",
+    )
+    parser.add_argument(
+        '--pose-convention',
+        choices=CONVENTIONS,
+        default='',
+        help='that of a session that does not say its own',
     )
     parser.add_argument(
         '--images',
@@ -79,7 +86,12 @@ def run(args: argparse.Namespace) -> int:
     from cognitive3d_ros.session.verify import absent
 
     session = open_session(args.session, args.session_id)
-    options = Options(images=args.images, mrpt=args.mrpt, robot_frame=args.robot_frame)
+    options = Options(
+        images=args.images,
+        mrpt=args.mrpt,
+        robot_frame=args.robot_frame,
+        pose_convention=args.pose_convention,
+    )
     with interruptible(), bar(args.output.name, quiet=args.json) as progress:
         made = export_session(
             session, args.to, args.output, options=options, replace=args.force, progress=progress

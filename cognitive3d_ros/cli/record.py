@@ -137,5 +137,7 @@ def _told(result: BagResult) -> str:
         lines.append(f'  {plural(dropped, "record")} dropped: see c3d show')
     for topic, count in sorted(result.unreadable.items()):
         lines.append(f'  {plural(count, "message")} on {topic} could not be read')
+    if result.not_held:
+        lines.append(f'  not in the session: {", ".join(result.not_held)}')
     lines += [f'  {problem}' for problem in result.problems]
     return '\n'.join(printable(line) for line in lines)

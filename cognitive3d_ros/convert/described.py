@@ -25,12 +25,13 @@ ARRAY_TYPES: Final = frozenset(
     )
 )
 
-_METRES: Final[Mapping[str, float]] = {
+METRES: Final[Mapping[str, float]] = {
     'meters': 1.0,
     'centimeters': 0.01,
     'millimeters': 0.001,
     'inches': 0.0254,
 }
+"""The units of a rangefinder's series, in metres."""
 
 
 def described(sensor: SensorConfig, type_name: str) -> Converter | None:
@@ -53,7 +54,7 @@ class _Range:
     """A distance in metres, converted to the sensor's unit."""
 
     def __init__(self, sensor: SensorConfig) -> None:
-        self._series, self._unit_m = sensor.name, _METRES[sensor.units]
+        self._series, self._unit_m = sensor.name, METRES[sensor.units]
 
     def __call__(self, message: Any) -> Taken | Dropped:
         try:

@@ -19,6 +19,10 @@ from cognitive3d_ros.session.tables import DOUBLE, FLOAT, HEAVY, TIME
 
 def export(job: Job, work: Path) -> None:
     """Write the tables that have rows, without the columns that no cell can hold."""
+    absent = (
+        'the scene' if not job.session.dynamics.manifest else "the scene, Dynamic Objects' names"
+    )
+    job.note(f'not in it: {absent}: parquet holds them')
     for table in table_rows(job):
         columns = {name: kind for name, kind in table.columns.items() if kind not in HEAVY}
         file = None

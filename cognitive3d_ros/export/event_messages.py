@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from cognitive3d_ros.export.job import Job
-from cognitive3d_ros.export.ros import RosView
+from cognitive3d_ros.export.ros import RosView, event_facts
 from cognitive3d_ros.export.serialiser import ANNOTATION, EVENT, Message, Serialiser
 from cognitive3d_ros.quaternions import IDENTITY
 from cognitive3d_ros.session.markers import Region, RegionState
@@ -76,7 +76,7 @@ class EventMessages:
                     properties_json=told,
                 )
             label, text = event.name, f'{event.name} {told}'.rstrip()
-        facts = {'name': event.name, 'time': event.time, 'point': point, 'properties': properties}
+        facts = event_facts(event, point)
         yield made.message(
             at_ns,
             made.topic('/events/all', _STRING),

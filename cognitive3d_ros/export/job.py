@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from cognitive3d_ros.session.records import Annotation
+from cognitive3d_ros.conventions import Convention
+from cognitive3d_ros.errors import ReadError
+from cognitive3d_ros.session.records import Annotation, axes_of
 from cognitive3d_ros.session.session import Session
 from cognitive3d_ros.session.streams import HEALTH_PREFIX
 
@@ -20,13 +22,14 @@ class Options:
     """What can be chosen.
 
     ``images``: a rawlog's pictures, ``external`` in a folder beside it or ``inside``; ``mrpt``: 2 or 3, the
-    version that is to read a rawlog. ``robot_frame`` is the name of the robot's frame, which a session does not
-    hold.
+    version that is to read a rawlog. ``robot_frame`` is what the robot's frame is called; if empty, what the
+    session calls it. ``pose_convention`` is that of a session that has lost the part that says it.
     """
 
     images: str = 'external'
     mrpt: int = 2
-    robot_frame: str = 'base_link'
+    robot_frame: str = ''
+    pose_convention: str = ''
 
 
 @dataclass(slots=True)
@@ -43,6 +46,20 @@ class Job:
     total: int = 1
     done: int = 0
     _told: int = 0
+
+    @property
+    def axes(self) -> Convention:
+        """The pose convention. Raises ReadError where neither the session nor the options say it."""
+        told = self.options.pose_convention
+        if self.session.convention:
+            return self.session.axes
+        if not told:
+            raise ReadError(
+                'the session does not say its pose convention, c3d.ros.pose_convention: if you know it, '
+                'give it with --pose-convention'
+            )
+        self.note(f'the session does not say its pose convention: it was taken to be {told}')
+        return axes_of(told)
 
     def note(self, text: str) -> None:
         """Say that something is not in the result; once, however often it happens."""
@@ -67,6 +84,7 @@ class Job:
             'series': len(series),
             'health series': len(session.series) - len(series),
             'snapshot': len(session.dynamics),
+            'session property': len(session.properties),
         }
         absent = [_counted(count, word) for word, count in counts.items() if count]
         absent += [f'camera {name}' for name in session.cameras]
@@ -83,4 +101,6 @@ class Job:
 
 
 def _counted(count: int, word: str) -> str:
-    return f'{count} {word}' if count == 1 or word.endswith('s') else f'{count} {word}s'
+    if count == 1 or word.endswith('s'):
+        return f'{count} {word}'
+    return f'{count} {word[:-1]}ies' if word.endswith('y') else f'{count} {word}s'

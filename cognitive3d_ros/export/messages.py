@@ -30,7 +30,7 @@ import numpy as np
 
 from cognitive3d_ros.export.event_messages import EventMessages
 from cognitive3d_ros.export.job import Job
-from cognitive3d_ros.export.ros import RosView, times_ns
+from cognitive3d_ros.export.ros import RosView, note_numbers, note_snapshots, times_ns
 from cognitive3d_ros.export.serialiser import NUMBER, POSE, TF, Message, Serialiser, Timed, Topic
 from cognitive3d_ros.session.records import CameraFrame, LaserScan, PointCloud, SensorRecord
 from cognitive3d_ros.session.sensors import Sensor
@@ -58,6 +58,8 @@ class RosMessages:
     def messages(self) -> Iterator[Message]:
         """Give all messages by time."""
         self._job.expect_all()
+        note_numbers(self._job)
+        note_snapshots(self._job)
         events = EventMessages(self._job, self._view, self._made).messages()
         streams = [self._path(), *self._objects(), *self._cameras(), *self._lidars()]
         return heapq.merge(*streams, *self._series(), events, key=lambda message: message.time_ns)

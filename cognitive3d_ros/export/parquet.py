@@ -37,6 +37,8 @@ def export(job: Job, work: Path) -> None:
         'c3d.axes': 'REP-103',
         'c3d.reference_frame': str(session.properties.get('c3d.ros.reference_frame', '')),
         'c3d.session_id': session.id,
+        'c3d.scene_id': session.scene_id,
+        'c3d.scene_version': str(session.scene_version),
         'c3d.properties': json.dumps(dict(session.properties), ensure_ascii=False),
         **tables.object_facts(session),
     }

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from cognitive3d_ros.errors import ExportError
 from cognitive3d_ros.export import rock_types as rock
 from cognitive3d_ros.export.job import Job
-from cognitive3d_ros.export.ros import RosView, times_ns
+from cognitive3d_ros.export.ros import RosView, note_snapshots, times_ns
 from cognitive3d_ros.session.markers import (
     ABORT,
     ABORT_ALL,
@@ -123,6 +123,8 @@ class _Log:
             'rock_cxx_type_name': kind.cxx_name,
             'rock_timestamp_field': stamp,
             'c3d_session_id': self._session.id,
+            'c3d_scene_id': self._session.scene_id,
+            'c3d_scene_version': str(self._session.scene_version),
         }
         metadata |= {key: property_text(value) for key, value in self._session.properties.items()}
         if of == 'dynamics':
@@ -158,6 +160,7 @@ class _Log:
         return give()
 
     def _objects(self) -> list[Iterator[_Sample]]:
+        note_snapshots(self._job)
         ids = dict.fromkeys(self._session.dynamics.ids)
         streams = [
             (self._declare(f'dynamics/{each}', rock.BODY_STATE, 'dynamics'), each) for each in ids
@@ -208,6 +211,9 @@ class _Log:
         of = f'lidar/{name}'
         lidar = self._session.lidar(name)
         kinds = lidar.kinds
+        self._job.note(
+            'not in it: seq, the numbers of scans and clouds (parquet and csv have them)'
+        )
         # One stream has one type; a lidar that gave both, which none does, would have two streams.
         poses = self._declare(f'{of}.pose', rock.BODY_STATE, of)
         scans = clouds = None
@@ -272,6 +278,8 @@ class _Log:
     def _annotations(self) -> Iterator[_Sample]:
         stream = self._declare('annotations', rock.ANNOTATIONS, 'annotations')
         made: list[_Sample] = []
+        if self._session.annotations:
+            self._job.note('not in it: where the robot was at an annotation (its pose is)')
         for each in self._session.annotations:
             at_ns = round(each.annotation_time * 1e9)
             for key, value in self._markers(each):
@@ -309,6 +317,8 @@ class _Log:
                 (f'{event.name}.{key}', property_text(value))
                 for key, value in event.properties.items()
             ]
+            if event.dynamic_id is not None:
+                pairs.append((f'{event.name}.dynamic_id', event.dynamic_id))
             for key, value in pairs:
                 data = rock.annotation(event.time_ns, '', key, value)
                 made.append(_Sample(event.time_ns, stream, data))

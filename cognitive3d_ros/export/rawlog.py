@@ -7,7 +7,7 @@ pose timeline      CObservationRobotPose "pose"; CObservationOdometry "odometry"
 camera             CObservationImage: its picture in ``<name>_Images/`` beside the rawlog, or inside
 laser scan         CObservation2DRangeScan, its x axis along the middle ray
 point cloud        CObservationPointCloud: points inside, or with intensities a file of KITTI's form
-series             CObservationRawDAQ of one reading
+series             CObservationRawDAQ of one reading; of a described rangefinder CObservationRange too
 comment            the comment, at the head; behind it, as blocks of an ini file, properties, events,
                    annotations and regions
 =================  =====================================================================================
@@ -31,7 +31,8 @@ import numpy as np
 from cognitive3d_ros.conventions import BODY_FORWARD_X
 from cognitive3d_ros.export.job import Job
 from cognitive3d_ros.export.kitti import matrices
-from cognitive3d_ros.export.ros import RosView, times_ns
+from cognitive3d_ros.export.rangefinders import rangefinders
+from cognitive3d_ros.export.ros import RosView, event_facts, note_numbers, times_ns
 from cognitive3d_ros.quaternions import about_z, multiply_array, rotate_array
 from cognitive3d_ros.session.records import (
     CameraFrame,
@@ -74,6 +75,7 @@ class _Rawlog:
         self._view = RosView(job)
         self._images = work / f'{Path(job.name).stem}_Images'
         self._writer = Writer()
+        self._cones = rangefinders(job, self._view.robot)
 
     def observations(self) -> Iterator[_Timed]:
         """Give the observations by time."""
@@ -81,6 +83,7 @@ class _Rawlog:
         if counts.get(DynamicSnapshot):
             self._job.note(f'not in it: {counts[DynamicSnapshot]} snapshots of Dynamic Objects')
         self._job.expect_all()
+        note_numbers(self._job)
         session = self._session
         streams = [self._path()]
         streams += [self._sensor(session.camera(name).by_time()) for name in session.cameras]
@@ -129,12 +132,7 @@ class _Rawlog:
 
     def _events(self) -> Iterator[tuple[str, str]]:
         for number, event in enumerate(self._session.events):
-            facts = {
-                'name': event.name,
-                'time': event.time,
-                'point': self._view.position(event.point).tolist(),
-                'properties': dict(event.properties),
-            }
+            facts = event_facts(event, self._view.position(event.point).tolist())
             yield f'event.{number:05d}', json.dumps(facts, ensure_ascii=False)
 
     def _regions(self) -> Iterator[tuple[str, str]]:
@@ -297,9 +295,12 @@ class _Rawlog:
     def _series(self, series: Series) -> Iterator[_Timed]:
         order = np.argsort(series.time, kind='stable')
         values = series.value[order][:, None]
+        cone = self._cones.get(series.name)
         for at_ns, value in zip(times_ns(series.time[order]).tolist(), values, strict=True):
             reading = mrpt.RawDaq(series.name, ticks(at_ns), analogue=value)
             yield self._timed(at_ns, reading)
+            if cone is not None:
+                yield self._timed(at_ns, cone.measured(float(value[0]), ticks(at_ns)))
             self._job.step()
 
     def _timed(self, time_ns: int, observation: MrptObject) -> _Timed:

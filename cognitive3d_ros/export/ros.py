@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from cognitive3d_ros.conventions import OPTICAL_FORWARD_Z
 from cognitive3d_ros.export.job import Job
 from cognitive3d_ros.quaternions import Array
-from cognitive3d_ros.session.records import LaserScan, PointCloud, SensorRecord
+from cognitive3d_ros.session.records import Event, LaserScan, PointCloud, SensorRecord
 from cognitive3d_ros.session.streams import Floats
 
 Times = NDArray[np.int64]
@@ -34,6 +34,29 @@ def times_ns(times: Floats) -> Times:
     return ns
 
 
+def event_facts(event: Event, point: list[float]) -> dict[str, object]:
+    """Return all of an event as plain values, at a point in the reference frame."""
+    facts: dict[str, object] = {'name': event.name, 'time': event.time, 'point': point}
+    facts['properties'] = dict(event.properties)
+    return facts if event.dynamic_id is None else {**facts, 'dynamic_id': event.dynamic_id}
+
+
+_ENABLED = ({'enabled': True},)
+"""What the first snapshot of an object says, and every other one too by being there."""
+
+
+def note_numbers(job: Job) -> None:
+    """Say that frames and scans are without the numbers that the recorder gave them."""
+    if job.session.cameras or job.session.lidars:
+        job.note('not in it: seq, the numbers of frames and scans (parquet and csv have them)')
+
+
+def note_snapshots(job: Job) -> None:
+    """Say that snapshots of Dynamic Objects are without the properties that some have."""
+    if any(each != _ENABLED for each in job.session.dynamics.properties.values()):
+        job.note('not in it: properties of snapshots (parquet and csv have them)')
+
+
 class RosView:
     """What exporters want to know of a session. Raises ReadError where it names no pose convention."""
 
@@ -43,14 +66,17 @@ class RosView:
             job.note(
                 'not in it: the gaze points of a session from before 1.0.0 (parquet has them)'
             )
-        self.axes = session.axes
+        self.axes = job.axes
         self._track = session.track
         properties = session.properties
         self.reference = str(properties.get('c3d.ros.reference_frame', 'map'))
         """The frame that all poses are in."""
+        if 'c3d.ros.reference_frame' not in properties:
+            job.note('the session does not say its reference frame: it is called map')
+        robot = job.options.robot_frame or str(properties.get('c3d.ros.robot_frame', 'base_link'))
         gaze = str(properties.get('c3d.ros.gaze_frame', ''))
         turned = properties.get('c3d.ros.gaze_frame_convention') == OPTICAL_FORWARD_Z
-        self.robot = f'{gaze}_body' if gaze and turned else gaze or job.options.robot_frame
+        self.robot = f'{gaze}_body' if gaze and turned else gaze or robot
         """The frame that the pose timeline follows. An optical one was turned into that of its body."""
 
     def path(self) -> Path:

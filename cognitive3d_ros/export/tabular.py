@@ -14,7 +14,7 @@ _NOT_RECORDS = ('properties', 'regions')
 def table_rows(job: Job) -> Iterator[Table]:
     """Give the tables of the session; the records in their batches are counted as they are taken."""
     job.expect_all()
-    for table in tables(job.session):
+    for table in tables(job.session, job.axes):
         yield (
             table
             if table.name in _NOT_RECORDS

@@ -116,6 +116,7 @@ def session_properties(
         'c3d.ros.domain_id': host.domain_id,
         'c3d.ros.namespace': host.namespace,
         'c3d.ros.node': host.node,
+        'c3d.ros.robot_frame': config.robot_frame,
         'c3d.ros.pose_convention': config.pose_convention,
         'c3d.ros.use_sim_time': config.use_sim_time,
         'c3d.ros.sim_time_on_wire': config.sim_time_on_wire,

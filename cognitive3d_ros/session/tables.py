@@ -64,9 +64,12 @@ class Table:
     """Gives the rows; never an empty batch."""
 
 
-def tables(session: Session) -> list[Table]:
-    """Return the tables of a session. Raises ReadError where it names no pose convention."""
-    made = _Maker(session, session.axes)
+def tables(session: Session, axes: Convention | None = None) -> list[Table]:
+    """Return the tables of a session, from scene axes that it names itself if they are not given.
+
+    Raises ReadError where it names no pose convention.
+    """
+    made = _Maker(session, axes or session.axes)
     return [
         Table('properties', {'key': TEXT, 'value': TEXT, 'type': TEXT}, made.properties),
         Table(
@@ -80,7 +83,16 @@ def tables(session: Session) -> list[Table]:
             made.events,
         ),
         Table(
-            'annotations', {**_WHEN, 'stream_name': TEXT, 'key': TEXT, 'value': TEXT}, made.notes
+            'annotations',
+            {
+                **_WHEN,
+                'stream_name': TEXT,
+                'key': TEXT,
+                'value': TEXT,
+                'recorded': TIME,
+                **_PLACE,
+            },
+            made.notes,
         ),
         Table(
             'regions',
@@ -95,7 +107,7 @@ def tables(session: Session) -> list[Table]:
             made.regions,
         ),
         Table('series', {**_WHEN, 'name': TEXT, 'value': DOUBLE}, made.series),
-        Table('dynamics', {**_WHEN, 'id': TEXT, **_POSE}, made.dynamics),
+        Table('dynamics', {**_WHEN, 'id': TEXT, **_POSE, 'properties': TEXT}, made.dynamics),
         Table(
             'camera',
             {
@@ -206,6 +218,9 @@ class _Maker:
                     name: [getattr(each, name) for each in found]
                     for name in ('stream_name', 'key', 'value')
                 },
+                # Where the robot was then, and when that was: the clock rule may have moved it.
+                'recorded': _stamps(np.array([each.time for each in found], np.float64)),
+                **_columns('x y z', self._axes.ros_position([each.point for each in found])),
             }
 
     def regions(self) -> Iterator[Rows]:
@@ -242,6 +257,12 @@ class _Maker:
                 'id': [dynamics.ids[index] for index in picked],
                 **_columns('x y z', self._axes.ros_position(dynamics.p[picked])),
                 **_columns('qx qy qz qw', self._axes.ros_object_rotation(dynamics.r[picked])),
+                'properties': [
+                    json.dumps(dynamics.properties[index])
+                    if index in dynamics.properties
+                    else None
+                    for index in picked.tolist()
+                ],
             }
 
     def camera(self) -> Iterator[Rows]:
@@ -314,7 +335,9 @@ _TYPES: Final = {str: 'text', bool: 'boolean', int: 'number', float: 'number'}
 def object_facts(session: Session) -> dict[str, str]:
     """Return what a session registered of its Dynamic Objects, as text by name."""
     return {
-        f'c3d.object.{each.id}': json.dumps({'name': each.name, 'mesh': each.mesh})
+        f'c3d.object.{each.id}': json.dumps(
+            {'name': each.name, 'mesh': each.mesh, 'file_type': each.file_type}
+        )
         for each in session.dynamics.manifest.values()
     }
 

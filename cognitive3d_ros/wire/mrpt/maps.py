@@ -110,5 +110,6 @@ class GenericPoints(_Points):
             columns = [(k, v) for k, v in mine.items() if v.dtype == np.dtype(dtype)]
             count = ar.number('u32', len(columns))
             for name, values in columns or [('', np.empty(0, dtype))] * count:
-                self.fields[ar.text(name)] = ar.vector(dtype, values)
+                key = ar.text(name)  # it comes first
+                self.fields[key] = ar.vector(dtype, values)
         self._archive_parameters(ar)

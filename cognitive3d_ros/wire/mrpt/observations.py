@@ -292,21 +292,24 @@ class Battery(Observation):
 @mrpt('mrpt::obs::CObservationRawDAQ', 0)
 @dataclass(slots=True, eq=False)
 class RawDaq(Observation):
-    """Analogue readings: ``analogue`` are those that are doubles; others are read and not kept."""
+    """Analogue readings: ``analogue`` are those that are doubles; of ``others`` only the number is kept."""
 
     label: str = ''
     ticks: int = 0
     rate_hz: float = 0.0
     analogue: Floats = field(default_factory=partial(none, np.float64))
+    others: int = 0
 
     def _archive(self, ar: Archive) -> None:
         self.label = ar.text(self.label)
         self.ticks = ar.number('u64', self.ticks)
         self.rate_hz = ar.number('f64', self.rate_hz)
-        for dtype in ('u1', '<u2', '<u4', '<f4'):
-            ar.vector(dtype, np.empty(0, dtype))
+        before = [ar.vector(dtype, np.empty(0, dtype)) for dtype in ('u1', '<u2', '<u4', '<f4')]
         self.analogue = ar.vector('<f8', self.analogue)
         ar.number('u16', len(self.analogue))
         ar.number('bool', False)  # not interleaved
-        for dtype in ('u1', '<u2', '<f4', '<f8', 'u1', 'u1', '<u4', '<f8'):
+        behind = [
             ar.vector(dtype, np.empty(0, dtype))
+            for dtype in ('u1', '<u2', '<f4', '<f8', 'u1', 'u1', '<u4', '<f8')
+        ]
+        self.others = sum(len(each) for each in [*before, *behind])
