@@ -118,7 +118,14 @@ class LeftOut(_Key):
     """Samples of things without a name: no series can be named after them."""
 
 
-Key = Count | tuple[Drop | Fate | LeftOut, str]
+class Missed(_Key):
+    """What never came in on an input, so that it has no fate; all of it together is a count."""
+
+    MESSAGES = 'messages_lost'
+    """What DDS lost or overwrote before the node took it."""
+
+
+Key = Count | tuple[Drop | Fate | LeftOut | Missed, str]
 
 
 class Ledger:
@@ -150,6 +157,13 @@ class Ledger:
         with self._lock:
             for key in keys:
                 self._counts[key] = self._counts.get(key, 0) + n
+
+    def lost(self, source: str, n: int) -> None:
+        """Count ``n`` messages of an input that were lost before they came in."""
+        self.count(Count.MESSAGES_LOST, n)
+        with self._lock:
+            key = (Missed.MESSAGES, source)
+            self._counts[key] = self._counts.get(key, 0) + n
 
     def leave_out(self, what: LeftOut, source: str, n: int = 1) -> None:
         """Count ``n`` things that are missing in what was stored of an input."""

@@ -21,7 +21,7 @@ from recording_rig import HOST, REQUIRED, WALL, Lines
 from sensor_rig import jpeg
 
 from cognitive3d_ros.clock import ManualClocks, Reading
-from cognitive3d_ros.counters import Count, Drop, Fate
+from cognitive3d_ros.counters import Count, Drop, Fate, Missed
 from cognitive3d_ros.errors import FormatError
 from cognitive3d_ros.node import status
 from cognitive3d_ros.node.engine import Engine
@@ -236,7 +236,7 @@ def parts_quarantined(robot):
 
 
 def messages_lost(robot):
-    robot.engine.ledger.count(Count.MESSAGES_LOST, 3)  # as DDS tells the node
+    robot.engine.ledger.lost('topic.x', 3)  # over real DDS: test_node_arrivals.py
 
 
 LOST = {
@@ -254,7 +254,7 @@ LOST = {
     disk_error: 'gaze: * disk_error',
     parts_evicted: 'c3d.parts_evicted: 1',
     parts_quarantined: 'c3d.parts_quarantined: 1',
-    messages_lost: 'c3d.messages_lost: 3',
+    messages_lost: 'topic.x: 3 messages_lost',
 }
 SERIES = {
     pose_failures: 'c3d.camera.front.pose_failures',
@@ -354,3 +354,4 @@ def test_no_reason_is_forgotten():
     reasons = {text.split()[-1] for text in LOST.values() if 'c3d.' not in text}
     assert reasons >= {drop.value for drop in Drop if drop.is_loss}
     assert reasons >= {Fate.DECODE_FAILURES.value, Fate.POSE_FAILURES.value}
+    assert reasons >= {missed.value for missed in Missed}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -19,13 +20,14 @@ from cognitive3d_ros import parameters
 from cognitive3d_ros.errors import Cognitive3dError, ParameterError, SessionError
 
 from . import status
+from .arrivals import Arrivals
 from .clocks import LiveClocks
 from .declare import declare, given
 from .engine import Engine
 from .host import host_of
 from .log import NodeLog
 from .stop import EXIT_FAILED, EXIT_PARAMETERS
-from .subscriptions import SCAN_S, Subscriptions
+from .subscriptions import SCAN_S, Subscriptions, only_publisher, subscribe
 from .transforms import LiveTransforms
 
 try:
@@ -80,18 +82,28 @@ class RecorderNode(LifecycleNode):  # type: ignore[misc] # rclpy has no types
         self._scan_timer = self.create_timer(SCAN_S, self._scan, clock=steady)
         self._diagnostics = self.create_publisher(DiagnosticArray, '/diagnostics', 10)
         self._remote_variables = self.create_publisher(String, '~/remote_variables', _LATCHED)
-        self.create_subscription(String, '~/events_json', self._on_event_json, _INPUTS)
+        self._subscribe(String, '~/events_json', self._on_event_json, 'events')
         self._status = None
         if NO_MESSAGES:
             self.log.error(NO_MESSAGES)
         else:
             self._status = self.create_publisher(RecorderStatus, '~/status', _LATCHED)
-            self.create_subscription(Event, '~/events', self._on_event, _INPUTS)
-            self.create_subscription(Annotation, '~/annotations', self._on_annotation, _INPUTS)
+            self._subscribe(Event, '~/events', self._on_event, 'events')
+            self._subscribe(Annotation, '~/annotations', self._on_annotation, 'annotations')
             self.create_service(StartSession, '~/start_session', self._on_start_session)
             self.create_service(EndSession, '~/end_session', self._on_end_session)
         if given(self).get('autostart', True) is not False:
             self._autostart_timer = self.create_timer(0.001, self._autostart, clock=steady)
+
+    def _subscribe(self, kind: Any, topic: str, take: Callable[[Any], None], source: str) -> None:
+        """Subscribe to a topic of our own, as an input of the ledger."""
+
+        def lost(n: int) -> None:
+            if self._engine is not None:
+                self._engine.ledger.lost(source, n)
+
+        publisher = functools.partial(only_publisher, self, self.resolve_topic_name(topic))
+        subscribe(self, kind, topic, Arrivals(take, lost, publisher), _INPUTS)
 
     # Transitions
 

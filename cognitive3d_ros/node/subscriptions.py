@@ -6,19 +6,21 @@ another publisher later still. So the graph is looked at again and again.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
-from cognitive3d_ros.counters import Count, Ledger
+from cognitive3d_ros.counters import Ledger
 from cognitive3d_ros.log import Log
 from cognitive3d_ros.recording.inputs import Input, Publication
 
 from . import qos
+from .arrivals import Arrivals
 
 try:
     from rclpy.event_handler import SubscriptionEventCallbacks
@@ -32,6 +34,7 @@ _EAGER_S = 10.0  # after configure; from then on the graph is looked at once a s
 _CALM_S = 1.0
 _DEPTH = 100
 _BIG_DEPTH = 5  # of messages that take megabytes
+_AND_OWN = 2  # publishers: one, and the node's own beside it
 _UNKNOWN_NODE = '_NODE_NAME_UNKNOWN_'  # while only a part of a node has been discovered
 
 
@@ -76,14 +79,18 @@ class _Feed:
 
     def __init__(self, node: Node, recorded: Input, ledger: Ledger, log: Log) -> None:
         self.settled = False
-        self._node, self._input, self._ledger, self._log = node, recorded, ledger, log
+        self._node, self._input, self._log = node, recorded, log
         self._topic = node.resolve_topic_name(recorded.topic)
-        self._own = (node.get_namespace(), node.get_name())
         self._subscription: Any = None
         self._profile = QoSProfile(depth=1)
         self._type = ''
         self._seen: object = None  # of the graph, when it was last looked at
         self._said: set[str] = set()
+        self._arrivals = Arrivals(
+            self._receive,
+            functools.partial(ledger.lost, recorded.source),
+            functools.partial(only_publisher, node, self._topic),
+        )
         if recorded.expects and recorded.qos != 'auto':
             self._subscribe(recorded.expects, [])
 
@@ -92,11 +99,7 @@ class _Feed:
         count = self._node.count_publishers(self._topic)
         if not count and not self._seen:
             return
-        found = [
-            info
-            for info in self._node.get_publishers_info_by_topic(self._topic)
-            if (info.node_namespace, info.node_name) != self._own
-        ]
+        found = publishers(self._node, self._topic)
         seen = sorted((info.topic_type, _name(info), bytes(info.endpoint_gid)) for info in found)
         if seen == self._seen:
             return
@@ -154,8 +157,8 @@ class _Feed:
         if kind is None:
             return
         try:
-            self._subscription = _subscribe(
-                self._node, kind, self._input.topic, self._receive, self._profile, self._lost
+            self._subscription = subscribe(
+                self._node, kind, self._input.topic, self._arrivals, self._profile
             )
         except Exception as error:  # noqa: BLE001 - a package that is half installed; the others go on
             self._warn(f'{type_name} cannot be subscribed to: {error!r}')
@@ -175,9 +178,6 @@ class _Feed:
         if arrival is not None:
             self._input.take(message, arrival)
 
-    def _lost(self, lost: Any) -> None:
-        self._ledger.count(Count.MESSAGES_LOST, lost.total_count_change)
-
     def _warn(self, text: str) -> None:
         """Warn of something once: it stays as it is until somebody changes it."""
         if text not in self._said:
@@ -185,20 +185,35 @@ class _Feed:
             self._log.warning(f'{self._input.source} ({self._topic}): {text}')
 
 
-def _subscribe(
-    node: Node,
-    kind: Any,
-    topic: str,
-    receive: Callable[[Any], None],
-    profile: QoSProfile,
-    lost: Callable[[Any], None],
-) -> Any:
+def publishers(node: Node, topic: str) -> list[Any]:
+    """Return what is known of the publishers of a topic, but for the node's own."""
+    own = (node.get_namespace(), node.get_name())
+    return [
+        info
+        for info in node.get_publishers_info_by_topic(topic)
+        if (info.node_namespace, info.node_name) != own
+    ]
+
+
+def only_publisher(node: Node, topic: str) -> bytes | None:
+    """Return the identity of a topic's only publisher; None if there is none, or several."""
+    if node.count_publishers(topic) > _AND_OWN:  # the cheap question first
+        return None
+    found = publishers(node, topic)
+    return bytes(found[0].endpoint_gid) if len(found) == 1 else None
+
+
+def subscribe(node: Node, kind: Any, topic: str, arrivals: Arrivals, profile: QoSProfile) -> Any:
+    """Subscribe to a topic, and count what is lost of it before it comes here."""
+    take = arrivals.callback
     try:
-        callbacks = SubscriptionEventCallbacks(message_lost=lost, use_default_callbacks=False)
-        return node.create_subscription(kind, topic, receive, profile, event_callbacks=callbacks)
+        callbacks = SubscriptionEventCallbacks(
+            message_lost=arrivals.told_lost, use_default_callbacks=False
+        )
+        return node.create_subscription(kind, topic, take, profile, event_callbacks=callbacks)
     except RuntimeError:  # a middleware that cannot tell of lost messages
         callbacks = SubscriptionEventCallbacks(use_default_callbacks=False)
-        return node.create_subscription(kind, topic, receive, profile, event_callbacks=callbacks)
+        return node.create_subscription(kind, topic, take, profile, event_callbacks=callbacks)
 
 
 def _name(info: Any) -> str:

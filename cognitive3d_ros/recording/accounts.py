@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from cognitive3d_ros.counters import Count, Drop, Fate, Key, LeftOut
+from cognitive3d_ros.counters import Count, Drop, Fate, Key, LeftOut, Missed
 
 if TYPE_CHECKING:
     from cognitive3d_ros.parameters import (
@@ -32,7 +32,7 @@ LOSSES: Final = 'c3d.losses'
 """The session property that says what was lost, where anything was: see :func:`losses`."""
 
 _LOST_COUNTS: Final = (Count.MESSAGES_LOST, Count.PARTS_EVICTED, Count.PARTS_QUARANTINED)
-_LOST_FATES: Final = (Fate.DECODE_FAILURES, Fate.POSE_FAILURES)
+_LOST: Final = (Fate.DECODE_FAILURES, Fate.POSE_FAILURES, Missed.MESSAGES)
 _OUTCOMES: Final = tuple(fate for fate in Fate if fate is not Fate.RECEIVED)
 _TERM: Final = re.compile(r'(\d+) (\w+)(?: \([^)]*\))?')
 
@@ -99,7 +99,7 @@ def accounts(
 
     Those that are ``expected`` have one even where nothing did.
     """
-    counted: dict[str, dict[Fate | Drop | LeftOut, int]] = {}
+    counted: dict[str, dict[Fate | Drop | LeftOut | Missed, int]] = {}
     for key, count in now.items():
         if isinstance(key, tuple) and (more := count - before.get(key, 0)):
             what, source = key
@@ -134,7 +134,7 @@ def losses(counted: Mapping[Key, int], source: str = '') -> str:
     for key, n in counted.items():
         if isinstance(key, tuple) and n and source in ('', key[1]):
             what, name = key
-            if what.is_loss if isinstance(what, Drop) else what in _LOST_FATES:
+            if what.is_loss if isinstance(what, Drop) else what in _LOST:
                 reasons.setdefault(name, []).append(f'{n} {what.value}')
     if source:
         return ', '.join(sorted(reasons.get(source, [])))
