@@ -1,5 +1,6 @@
 """Real recordings through every export and back; sessions that were killed, or have lost a part."""
 
+import csv
 import os
 import signal
 import subprocess
@@ -16,7 +17,21 @@ from mcap.reader import make_reader
 from mcap_ros2.decoder import DecoderFactory
 from pocolog_reader import read as read_pocolog
 from recording_rig import REQUIRED, WALL, Lines, S
+from rosbags.highlevel import AnyReader
 from sensor_rig import SensorRig, header
+from stored import (
+    PROPERTIES,
+    SESSION,
+    at,
+    body,
+    cloud_record,
+    event,
+    frame_record,
+    whole,
+    write,
+    write_sensors,
+)
+from test_rawlog import SENA, objects, sena_odometry
 
 from cognitive3d_ros import images_directory, open_session
 from cognitive3d_ros.bags.door import record_bag
@@ -24,6 +39,7 @@ from cognitive3d_ros.cli.main import main
 from cognitive3d_ros.comments import parse_blocks
 from cognitive3d_ros.export import FORMATS, export_session
 from cognitive3d_ros.parameters import parse
+from cognitive3d_ros.session.records import DynamicSnapshot, PoseSample
 from cognitive3d_ros.session.verify import Kind, verify
 from cognitive3d_ros.wire.mrpt import Reader, open_rawlog
 from cognitive3d_ros.wire.mrpt import classes as mrpt
@@ -40,6 +56,24 @@ def decoded(path):
         reader = make_reader(file, decoder_factories=[DecoderFactory()])
         for _, channel, message, content in reader.iter_decoded_messages():
             yield channel.topic, message.log_time, content
+
+
+def read_csv(root, table):
+    (path,) = (root / 'out.csv' / table).rglob('*.csv')
+    with path.open(newline='', encoding='utf-8') as file:
+        return list(csv.DictReader(file))
+
+
+def read_parquet(root, table):
+    (path,) = (root / 'out.parquet' / table).rglob('*.parquet')
+    return pyarrow.parquet.ParquetFile(path).read()
+
+
+def of_bag(root):
+    """The messages of the rosbag2 folder, as rosbags reads them."""
+    with AnyReader([root / 'out.rosbag2']) as reader:
+        for connection, _, raw in reader.messages():
+            yield connection.topic, reader.deserialize(raw, connection.msgtype)
 
 
 def rawlog(path):
@@ -76,17 +110,13 @@ def test_the_husky_in_each_format(husky):
     samples = sum(map(len, session.series.values()))
     axes = session.axes
     p = axes.ros_position(session.poses.p)
+    mcap, bag = list(decoded(root / 'out.mcap')), list(of_bag(root))
+    written = rawlog(root / 'out.rawlog')
     got = {
         'mcap': [
-            (m.pose.position.x, m.pose.position.y)
-            for topic, _, m in decoded(root / 'out.mcap')
-            if topic == '/pose'
+            (m.pose.position.x, m.pose.position.y) for topic, _, m in mcap if topic == '/pose'
         ],
-        'rawlog': [
-            each.pose.mean.xyz[:2]
-            for each in rawlog(root / 'out.rawlog')
-            if isinstance(each, mrpt.RobotPose)
-        ],
+        'rawlog': [each.pose.mean.xyz[:2] for each in written if isinstance(each, mrpt.RobotPose)],
         'tum': np.loadtxt(root / 'out.tum')[:, 1:3],
         'kitti': np.loadtxt(root / 'out.kitti')[:, [3, 7]],
     }
@@ -95,16 +125,25 @@ def test_the_husky_in_each_format(husky):
     (table,) = (root / 'out.parquet' / 'poses').rglob('*.parquet')
     rows = pyarrow.parquet.ParquetFile(table).read()
     got['parquet'] = np.stack([rows.column('x'), rows.column('y')], axis=1)
+    got['csv'] = [(float(row['x']), float(row['y'])) for row in read_csv(root, 'poses')]
+    got['rosbag2'] = [
+        (m.pose.position.x, m.pose.position.y) for topic, m in bag if topic == '/pose'
+    ]
+    assert set(got) == set(FORMATS)
     for points in got.values():
         np.testing.assert_allclose(points, p[:, :2], atol=1e-6)
     assert len(p) == 3953
     # Series, all of them.
-    numbers = [t for t, _, _ in decoded(root / 'out.mcap') if t.startswith('/series/')]
+    numbers = [t for t, _, _ in mcap if t.startswith('/series/')]
     assert len(numbers) == samples
     assert sum(len(s.samples) for n, s in streams.items() if n.startswith('series/')) == samples
-    assert sum(type(each) is mrpt.RawDaq for each in rawlog(root / 'out.rawlog')) == samples
+    assert sum(type(each) is mrpt.RawDaq for each in written) == samples
     (table,) = (root / 'out.parquet' / 'series').rglob('*.parquet')
     assert pyarrow.parquet.ParquetFile(table).metadata.num_rows == samples
+    values = sorted(value for series in session.series.values() for _, value in series)
+    assert sorted(float(row['value']) for row in read_csv(root, 'series')) == values
+    values_of_bag = sorted(m.data for topic, m in bag if topic.startswith('/series/'))
+    assert values_of_bag == values
 
 
 @pytest.mark.parametrize('to', ['mcap', 'rosbag2', 'rawlog'])
@@ -252,8 +291,17 @@ def test_the_sweep_in_each_format(real, shared_data):
     (row,) = pyarrow.parquet.ParquetFile(table).read().to_pylist()
     got['parquet'] = np.stack([row[f'points_{name}'] for name in 'xyz'], axis=1).astype(np.float32)
     assert row['intensity'] == cloud.intensities.tolist()
+    (points,) = (m for topic, m in of_bag(root) if topic.endswith('/points'))
+    got['rosbag2'] = np.frombuffer(bytes(points.data), '<f4').reshape(-1, 4)[:, :3]
     for points in got.values():
         np.testing.assert_array_equal(sorted_rows(points), xyz)
+    # A cell of CSV holds no cloud, and a path none either: what they have is the sensor's pose, and the path.
+    (row,) = read_csv(root, 'clouds')
+    assert int(row['point_count']) == len(xyz)
+    mounted = [float(row[name]) for name in 'xyz']
+    np.testing.assert_allclose(mounted, (0.5 + 0.3, 0.1, 1.7), atol=2e-3)
+    for to in ('tum', 'kitti'):
+        assert len(np.loadtxt(root / name_of(to))) == len(session.poses)
 
 
 def test_the_pictures_in_each_format(real, shared_data):
@@ -272,7 +320,11 @@ def test_the_pictures_in_each_format(real, shared_data):
     }
     (table,) = (root / 'out.parquet' / 'camera').rglob('*.parquet')
     rows = pyarrow.parquet.ParquetFile(table).read().to_pylist()
+    bag = {t: bytes(m.data) for t, m in of_bag(root) if t.endswith('compressed')}
+    shapes = {row['sensor']: (row['width'], row['height']) for row in read_csv(root, 'camera')}
+    assert shapes == dict.fromkeys(frames, ('640', '480'))
     for name, data in frames.items():
+        assert bag[f'/camera/{name}/image/compressed'] == data
         assert mcap[f'/camera/{name}/image/compressed'] == data
         ((_, value),) = streams[f'camera/{name}'].samples
         assert value['image'].tobytes() == data
@@ -314,6 +366,81 @@ def test_the_sweep_and_the_pictures_and_back(real, tmp_path, to):
     np.testing.assert_allclose(other.scene_points(), one.scene_points(), atol=2e-3)
     for name in ('color', 'depth'):
         assert again.camera(name)[0].data == session.camera(name)[0].data
+
+
+# SENA
+
+
+@pytest.fixture(scope='module')
+def sena(request, tmp_path_factory):
+    data = request.getfixturevalue('shared_data')
+    root = tmp_path_factory.mktemp('sena')
+    source = data / 'sena_corridor_current.rawlog'
+    record_bag(source, parse(SENA), root / 'spool', log=Lines())
+    session = open_session(root / 'spool')
+    for to in FORMATS:
+        export_session(session, to, root / name_of(to))
+    return session, root, source
+
+
+def test_sena_in_each_format(sena):
+    """Its path to 1e-4 m by its own odometry, its ranges bit for bit where a format holds them."""
+    session, root, source = sena
+    truth = sena_odometry(objects(source))
+    tum = np.loadtxt(root / 'out.tum')
+    expected = np.stack([np.interp(tum[:, 0], truth[:, 0], truth[:, n]) for n in (1, 2)], axis=1)
+    mcap, bag = list(decoded(root / 'out.mcap')), list(of_bag(root))
+    streams = read_pocolog((root / 'out.0.log').read_bytes())
+    written = rawlog(root / 'out.rawlog')
+    poses = read_parquet(root, 'poses')
+    paths = {
+        'tum': tum[:, 1:3],
+        'kitti': np.loadtxt(root / 'out.kitti')[:, [3, 7]],
+        'mcap': [(m.pose.position.x, m.pose.position.y) for t, _, m in mcap if t == '/pose'],
+        'rosbag2': [(m.pose.position.x, m.pose.position.y) for t, m in bag if t == '/pose'],
+        'rawlog': [o.pose.mean.xyz[:2] for o in written if isinstance(o, mrpt.RobotPose)],
+        'pocolog': [value['position'][:2] for _, value in streams['pose'].samples],
+        'parquet': np.stack([poses.column('x'), poses.column('y')], axis=1),
+        'csv': [(float(row['x']), float(row['y'])) for row in read_csv(root, 'poses')],
+    }
+    assert set(paths) == set(FORMATS)
+    for path in paths.values():
+        assert np.abs(np.asarray(path) - expected).max() < 1e-4
+    stored = [scan.ranges.tobytes() for scan in session.lidar('laser')]
+    assert len(stored) == 223
+    ranges = {
+        'mcap': [m.ranges for t, _, m in mcap if t == '/lidar/laser/scan'],
+        'rosbag2': [m.ranges for t, m in bag if t == '/lidar/laser/scan'],
+        'rawlog': [o.ranges for o in written if isinstance(o, mrpt.RangeScan)],
+        'parquet': read_parquet(root, 'scans').column('ranges').to_pylist(),
+    }
+    for name, found in ranges.items():
+        assert [np.array(each, '<f4').tobytes() for each in found] == stored, name
+    samples = streams['lidar/laser'].samples
+    for (_, value), scan in zip(samples, session.lidar('laser'), strict=True):
+        within = scan.ranges <= scan.range_max
+        near = np.abs(value['ranges'] - scan.ranges * 1000.0)[within]
+        assert near.max() <= 0.5001  # millimetres
+    assert [int(row['seq']) for row in read_csv(root, 'scans')] == list(range(223))
+
+
+@pytest.mark.parametrize('to', ['mcap', 'rosbag2', 'rawlog'])
+def test_sena_and_back(sena, tmp_path, to):
+    session, root, _ = sena
+    topic = '/laser/scan' if to == 'rawlog' else '/lidar/laser/scan'
+    config = parse({**SENA, 'lidar.laser.topic': topic})
+    result = record_bag(root / name_of(to), config, tmp_path / 'spool', log=Lines())
+    assert result.problems == ()
+    again = open_session(tmp_path / 'spool')
+    then = session.track.at(again.poses.time)
+    assert then.known.sum() >= 585
+    assert np.linalg.norm((again.poses.p - then.p)[then.known], axis=1).max() < 1e-4
+    before = {scan.time: scan for scan in session.lidar('laser')}
+    scans = list(again.lidar('laser'))
+    assert len(scans) >= len(before) - 1
+    for scan in scans:
+        assert scan.ranges.tobytes() == before[scan.time].ranges.tobytes()
+        np.testing.assert_allclose(scan.pose, before[scan.time].pose, atol=2e-3)
 
 
 # Sessions that are not whole
@@ -362,7 +489,10 @@ def test_a_session_that_was_killed(tmp_path, capsys):
     assert 'no end: there is no c3d.sessionEnd' in capsys.readouterr().out
 
 
-@pytest.mark.parametrize('stream', ['camera', 'lidar', 'gaze', 'events', 'sensors'])
+STREAMS = ('camera', 'lidar', 'gaze', 'events', 'sensors', 'dynamics')
+
+
+@pytest.mark.parametrize('stream', STREAMS)
 def test_a_session_that_has_lost_a_part(tmp_path, capsys, stream):
     rich_session.record(tmp_path / 'spool')
     folder = open_session(tmp_path / 'spool').files.folder
@@ -384,3 +514,49 @@ def test_a_session_that_has_lost_a_part(tmp_path, capsys, stream):
         assert out.exists()
         assert code == 3
         assert '  missing: ' in said.err
+        done = int(said.out.removeprefix(f'{out}: ').partition(' ')[0])
+        held = sum(left.values())
+        if to in ('tum', 'kitti'):
+            held = left[PoseSample]
+        elif to == 'rawlog':
+            held -= left[DynamicSnapshot]
+        assert done == held
+
+
+@pytest.mark.parametrize('to', FORMATS)
+def test_a_session_that_has_lost_its_first_properties(tmp_path, capsys, to):
+    """It does not say its axes any more: whoever knows them can tell."""
+    session = open_session(whole(tmp_path / 'whole' / SESSION))
+    export_session(session, to, tmp_path / name_of(to))
+    folder = whole(tmp_path / SESSION)
+    (folder / 'gaze.000001.properties.c3d').unlink()
+    arguments = ['export', str(folder), '--to', to, '-o', str(tmp_path / 'told' / name_of(to))]
+    (tmp_path / 'told').mkdir()
+    assert main(arguments) == 1
+    assert 'give it with --pose-convention' in capsys.readouterr().err
+    assert list((tmp_path / 'told').iterdir()) == []
+    assert main([*arguments, '--pose-convention', 'gltf_authored']) == 3
+    said = capsys.readouterr()
+    assert 'its pose convention: it was taken to be gltf_authored' in said.out
+    assert '  missing: gaze: part 1, the last is 4' in said.err
+    if to in ('tum', 'kitti'):
+        ours, whole_ones = tmp_path / 'told' / name_of(to), tmp_path / name_of(to)
+        assert ours.read_bytes() == whole_ones.read_bytes()
+
+
+@pytest.mark.parametrize('to', FORMATS)
+def test_a_session_without_a_pose(tmp_path, to):
+    folder = tmp_path / SESSION
+    properties = {**PROPERTIES, 'c3d.ros.cameras': 'front', 'c3d.ros.lidars': 'top'}
+    write(folder, 'gaze', 1, 'properties', body('gaze', 1, [], properties=properties))
+    write(folder, 'events', 1, 'events', [event('c3d.sessionStart', 0), event('lap', 2)])
+    write(folder, 'sensors', 1, 'series', [{'name': 'a', 'data': [[at(1), 5]]}])
+    write_sensors(folder, 'camera', 1, [frame_record(1, 0)])
+    write_sensors(folder, 'lidar', 1, [cloud_record(1, 0, [(1, 2, 3)])])
+    made = export_session(open_session(folder), to, tmp_path / name_of(to))
+    assert made.records == (0 if to in ('tum', 'kitti') else 5)
+    if to == 'rawlog':
+        assert any('where they were on the robot is not known' in note for note in made.notes)
+    if to == 'mcap':
+        topics = {topic for topic, _, _ in decoded(made.path)}
+        assert {'/lidar/top/points', '/camera/front/image/compressed', '/series/a'} <= topics
