@@ -2,18 +2,23 @@
 
 ``python test/campaign.py --rounds 200``. In each round a node is configured on the spool that the last one
 left, while a robot publishes without a pause; at a random moment, of its start or of its recording, it is
-killed. Its gateway is up, down or failing in every way meanwhile, and changes at random. When all rounds are
-done what is left is drained, and the gateway's store is held against the robot's own log of what it published,
-and a log of what of it came in at the node (campaign_node.py):
+killed. Its gateway is up, down or failing in every way meanwhile, and changes at random; what is behind that is
+``c3d gateway``, which is killed with -9 too, at random moments and while it has a part in hand. When all rounds
+are done what is left is drained, and the gateway's store is held against the robot's own log of what it
+published, and a log of what of it came in at the node (campaign_node.py):
 
 - of each session, all events, samples and pose ticks are stored, once and in order, but those that came in
-  within the window before the kill;
+  within the window before the kill, and after the begin of the last flush that returned;
 - pictures and scans are numbered without a gap, once each, and what is missing at the end fits into one open
-  part;
+  part; what is missing between others was counted, by its reason;
 - the parts of each stream are numbered from 1 without a gap; the session begins with its start, and ends as the
-  recovery ends it: abnormalEnd, at its latest record; and c3d verify finds nothing.
+  recovery ends it: abnormalEnd, at its latest record; and c3d verify finds nothing that the logs do not
+  explain;
+- every part that the gateway ever acknowledged is in its store, to the byte. (What a process has written
+  outlives it; that it outlives a power cut too is the matter of test_power_cut.py.)
 
 The window is that of the README: ``spool.flush_s`` (1 s), and for what has a pose 0.5 s of waiting for tf.
+test_campaign_check.py shows that each of these faults would be found.
 """
 
 from __future__ import annotations
@@ -24,6 +29,7 @@ import os
 import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -33,10 +39,9 @@ from collections import deque
 from pathlib import Path
 
 from campaign_check import FLUSH_S, POSE_HZ, Comparison, Outcome, Round
+from campaign_traffic import RAYS
 from failing_front import Front
 from node_rig import NodeProcess, until
-
-from cognitive3d_ros.gateway.server import running_gateway
 
 HERE = Path(__file__).parent
 C3D = (sys.executable, '-m', 'cognitive3d_ros.cli.main')
@@ -59,7 +64,13 @@ PARAMS = {
 
 
 def kill_rounds(
-    folder: Path, front: Front, chance: random.Random, canary: Canary, rounds: int, limit_s: float
+    folder: Path,
+    front: Front,
+    gateway: Gateway,
+    chance: random.Random,
+    canary: Canary,
+    rounds: int,
+    limit_s: float,
 ):
     """Give the rounds as they are done; none is begun after ``limit_s``."""
     end_s = time.monotonic() + limit_s
@@ -72,7 +83,10 @@ def kill_rounds(
         node = NodeProcess(
             home,
             command=(str(HERE / 'campaign_node.py'),),
-            environment={'C3D_CAMPAIGN_DOOR': str(home / 'door.txt')},
+            environment={
+                'C3D_CAMPAIGN_DOOR': str(home / 'door.txt'),
+                **dds_profile('short_lease.xml'),
+            },
             **PARAMS,
             gateway=front.url,
             **{'spool.dir': str(folder / 'spool')},
@@ -85,7 +99,7 @@ def kill_rounds(
                 )
             else:
                 live_s = chance.uniform(0.1, 4)
-            _live(front, chance, live_s)
+            _live(front, gateway, chance, live_s)
             alive = node.process.poll() is None
             node.kill()
         finally:
@@ -101,13 +115,87 @@ def kill_rounds(
         )
 
 
-def _live(front: Front, chance: random.Random, live_s: float) -> None:
-    """Let so much time pass; the gateway may change meanwhile."""
+def _live(front: Front, gateway: Gateway, chance: random.Random, live_s: float) -> None:
+    """Let so much time pass; the gateway may change meanwhile, or be killed."""
     end_s = time.monotonic() + live_s
     while (left_s := end_s - time.monotonic()) > 0:
         time.sleep(min(left_s, chance.uniform(0.3, 1.5)))
         if chance.random() < 0.3:
             front.set(chance.choice(Front.MODES))
+        if chance.random() < 0.1:
+            gateway.kill()
+
+
+def dds_profile(name: str) -> dict[str, str]:
+    """Return the environment that gives a process one of our profiles of Fast DDS, old or new."""
+    profiles = ('FASTDDS_DEFAULT_PROFILES_FILE', 'FASTRTPS_DEFAULT_PROFILES_FILE')
+    return dict.fromkeys(profiles, str(HERE / 'ros_env' / name))
+
+
+class Gateway:
+    """``c3d gateway`` in a process of its own, which is killed with -9 and started again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store, self._log = folder / 'store', folder / 'gateway.txt'
+        with socket.create_server(('127.0.0.1', 0)) as free:
+            self._port = free.getsockname()[1]
+        self.url = f'http://127.0.0.1:{self._port}'
+        self.kills = 0
+        self._lock = threading.Lock()
+        self._over = False
+        self._start()
+
+    def _start(self) -> None:
+        command = (*C3D, 'gateway', '--store', str(self.store), '--port', str(self._port))
+        with self._log.open('a') as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log)
+
+    def kill(self) -> None:
+        with self._lock:
+            if not self._over:
+                self._end(signal.SIGKILL)
+                self.kills += 1
+                self._start()
+
+    def up(self) -> None:
+        """Wait until it serves."""
+        until(self._answers, what=f'the gateway: {self._log}')
+
+    def _answers(self) -> bool:
+        assert self._process.poll() is None, self._log.read_text()
+        with contextlib.suppress(OSError), socket.create_connection(('127.0.0.1', self._port), 1):
+            return True
+        return False
+
+    def stop(self) -> None:
+        with self._lock:
+            self._over = True
+            self._end(signal.SIGTERM)
+
+    def _end(self, number: int) -> None:
+        assert self._process.poll() is None, f'the gateway died by itself: {self._log.read_text()}'
+        self._process.send_signal(number)
+        self._process.wait(20)
+
+
+class Killer:
+    """Kills the gateway while it has a part in hand, now and then."""
+
+    OFTEN = 0.1
+    WITHIN_S = 0.02  # about what a part takes
+
+    def __init__(self, front: Front, gateway: Gateway, chance: random.Random) -> None:
+        self._front, self._gateway, self._chance = front, gateway, chance
+        self.hit = 0
+        front.on_pass = self._on_pass
+
+    def _on_pass(self) -> None:
+        if self._chance.random() < self.OFTEN:
+            threading.Timer(self._chance.uniform(0, self.WITHIN_S), self._kill).start()
+
+    def _kill(self) -> None:
+        self.hit += self._front.in_hand > 0
+        self._gateway.kill()
 
 
 class Canary:
@@ -150,11 +238,8 @@ class Robot:
         self.log = folder / 'published.txt'
         command = [sys.executable, str(HERE / 'campaign_robot.py'), str(self.log), *arguments]
         # Of big messages the shared memory of the publisher must hold more than one.
-        profile = str(HERE / 'ros_env' / 'fastdds_shm.xml')
-        profiles = ('FASTDDS_DEFAULT_PROFILES_FILE', 'FASTRTPS_DEFAULT_PROFILES_FILE')
-        self._process = subprocess.Popen(
-            command, env={**os.environ, **dict.fromkeys(profiles, profile)}
-        )
+        environment = {**os.environ, **dds_profile('fastdds_shm.xml')}
+        self._process = subprocess.Popen(command, env=environment)
 
     def begin(self) -> None:
         until(lambda: self.log.exists() and self.log.stat().st_size > 1000, what='the robot')
@@ -171,37 +256,53 @@ def run(folder: Path, *, rounds: int, seed: int, limit_s: float, slack_s: float)
     """Run a campaign in a folder and return what it found."""
     chance, outcome = random.Random(seed), Outcome(seed)
     begin_s = time.monotonic()
-    with running_gateway(folder / 'store') as gateway:
-        front, canary, robot = Front(gateway.url, chance), Canary(folder), Robot(folder)
+    gateway = Gateway(folder)
+    try:
+        gateway.up()
+        front, canary, robot = (
+            Front(gateway.url, chance),
+            Canary(folder),
+            Robot(folder, '--rays', str(RAYS)),
+        )
+        killer = Killer(front, gateway, chance)
         try:
             robot.begin()
-            for one in kill_rounds(folder, front, chance, canary, rounds, limit_s):
+            for one in kill_rounds(folder, front, gateway, chance, canary, rounds, limit_s):
                 outcome.rounds.append(one)
         finally:
             robot.stop()
             canary.stop()
             front.set('down')
         outcome.took_s = time.monotonic() - begin_s
-        drained = subprocess.run(
-            [
-                *C3D,
-                'spool',
-                'drain',
-                str(folder / 'spool'),
-                '--gateway',
-                gateway.url,
-                '--timeout',
-                '300',
-            ],
-            capture_output=True,
-            text=True,
-        )
+        outcome.gateway_kills, outcome.gateway_hit = gateway.kills, killer.hit
+        gateway.up()
+        spool = str(folder / 'spool')
+        drain = (*C3D, 'spool', 'drain', spool, '--gateway', gateway.url, '--timeout', '300')
+        drained = subprocess.run(drain, capture_output=True, text=True)
+    finally:
+        gateway.stop()
     if drained.returncode != 0:
         outcome.problems.append(f'drain: {drained.returncode}: {drained.stdout}{drained.stderr}')
-    if left := [str(path) for path in (folder / 'spool').rglob('*.*')]:
+    spool = folder / 'spool'
+    outcome.half_written = _half_written(spool)
+    if left := [str(path) for path in spool.rglob('*.*') if path not in outcome.half_written]:
         outcome.problems.append(f'left in the spool: {left}')
-    Comparison(folder / 'store', robot.log, outcome, slack_s).run()
+    acknowledged = dict(front.acknowledged)
+    Comparison(gateway.store, robot.log, outcome, slack_s, acknowledged).run()
     return outcome
+
+
+def _half_written(spool: Path) -> set[Path]:
+    """Return what was set aside because its process was killed while it wrote a part, and the reasons.
+
+    It was no part yet: it has no number, and what was in it counts as lost at the kill.
+    """
+    found: set[Path] = set()
+    for path in spool.glob('quarantine/*.tmp'):
+        reason = path.with_name(f'{path.name}.reason.json')
+        if 'the temporary file of a process that died: cut off' in reason.read_text():
+            found |= {path, reason}
+    return found
 
 
 def main() -> int:

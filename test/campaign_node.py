@@ -1,23 +1,29 @@
 """The recorder node with a log of every message that reaches it, written before the recorder knows of it.
 
 What DDS still holds when the node is killed has not come in, and what it lost never will: only with this log
-can that be told from what the recorder lost. A line is ``<kind> <number> <wall time in ns>``; the number of a
-transform is its stamp. Beats tell when nothing in this process could run: rclpy holds the lock of Python while
-DDS takes its time, a second and more now and then in a node that has just been started.
+can that be told from what the recorder lost. :mod:`campaign_door` reads it. Besides, the log has
+
+- what the recorder counts as lost, and why: its own health series tell it every five seconds only;
+- its flushes, once they have returned: what was recorded before one is durable;
+- beats, which tell when nothing in this process could run. What stands where then is printed.
 """
 
+import faulthandler
 import itertools
 import os
 import sys
 import threading
 import time
 
-from campaign_robot import picture_number
+from campaign_traffic import picture_number
 
-from cognitive3d_ros.node import main, recorder_node, subscriptions, transforms
+from cognitive3d_ros.counters import Count, Fate, Ledger
+from cognitive3d_ros.node import engine, main, recorder_node, subscriptions, transforms
+from cognitive3d_ros.recording.recorder import Recorder
 
 DOOR = os.open(os.environ['C3D_CAMPAIGN_DOOR'], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 BEAT_S = 0.05
+LATE_S = 0.4
 NUMBERS = {
     'topic.count': lambda message: ('sample', int(message.data)),
     'camera.front': lambda message: ('picture', picture_number(bytes(message.data[:40]))),
@@ -54,9 +60,33 @@ class NotingBuffer(transforms.Buffer):
         note('tf', 0)
 
 
+class NotingLedger(Ledger):
+    def count(self, count, n=1):
+        super().count(count, n)
+        if count not in (Count.PARTS_WRITTEN, Count.PARTS_UPLOADED, Count.UPLOAD_FAILURES):
+            note(f'count:{count.value}', n)
+
+    def came(self, source, fate, n=1):
+        super().came(source, fate, n)
+        if fate not in (Fate.RECEIVED, Fate.STORED):
+            note(f'count:{source}:{fate.value}', n)
+
+    def drop(self, reason, source, n=1, *, event=False):
+        super().drop(reason, source, n, event=event)
+        note(f'count:{source}:{reason.value}', n)
+
+
+class NotingRecorder(Recorder):
+    def flush(self):
+        begin_ns = time.time_ns()
+        super().flush()
+        note('flush', begin_ns)
+
+
 def beat():
     for number in itertools.count():
         note('beat', number)
+        faulthandler.dump_traceback_later(LATE_S)
         time.sleep(BEAT_S)
 
 
@@ -66,5 +96,7 @@ if __name__ == '__main__':
     threading.Thread(target=beat, daemon=True).start()
     subscriptions._Feed = NotingFeed
     transforms.Buffer = NotingBuffer
+    engine.Ledger = NotingLedger
+    engine.Recorder = NotingRecorder
     process.RecorderNode = NotingNode
     sys.exit(main.main())

@@ -10,9 +10,9 @@ import array
 import signal
 import time
 
-import cv2
 import numpy as np
 import rclpy
+from campaign_traffic import RATES_HZ, SPEED_M_S, picture_bytes
 from cognitive3d_msgs.msg import Event
 from geometry_msgs.msg import TransformStamped
 from rclpy.node import Node
@@ -21,9 +21,6 @@ from sensor_msgs.msg import CompressedImage, LaserScan
 from std_msgs.msg import Float64
 from tf2_msgs.msg import TFMessage
 
-SPEED_M_S = 0.5
-RATES_HZ = {'tf': 50.0, 'event': 20.0, 'sample': 50.0, 'picture': 15.0, 'scan': 20.0}
-RAYS = 8000
 LATCHED = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 # Reliable, and kept for a good while: it is not DDS that is put to the test.
 RELIABLE = QoSProfile(depth=2000)
@@ -32,28 +29,8 @@ RELIABLE = QoSProfile(depth=2000)
 PICTURES = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
-def picture_bytes(number):
-    """Return a picture of 200 KB with its number in a comment segment."""
-    text = str(number).encode()
-    return PICTURE[:2] + b'\xff\xfe' + (len(text) + 2).to_bytes(2, 'big') + text + PICTURE[2:]
-
-
-def picture_number(data):
-    """Return the number in a picture."""
-    assert data[2:4] == b'\xff\xfe'
-    return int(data[6 : 4 + int.from_bytes(data[4:6], 'big')])
-
-
-def _noise():
-    pixels = np.random.default_rng(5).integers(0, 256, (480, 640, 3), dtype=np.uint8)
-    return cv2.imencode('.jpg', pixels, [cv2.IMWRITE_JPEG_QUALITY, 60])[1].tobytes()
-
-
-PICTURE = _noise()
-
-
 class Robot(Node):
-    def __init__(self, log):
+    def __init__(self, log, rays):
         super().__init__('robot')
         self._log = log
         self._numbers = dict.fromkeys(RATES_HZ, 0)
@@ -65,7 +42,7 @@ class Robot(Node):
         self._samples = self.create_publisher(Float64, '/count', RELIABLE)
         self._pictures = self.create_publisher(CompressedImage, '/image/compressed', PICTURES)
         self._scans = self.create_publisher(LaserScan, '/scan', PICTURES)
-        self._ranges = np.linspace(1, 20, RAYS, dtype=np.float32)
+        self._ranges = np.linspace(1, 20, rays, dtype=np.float32)
 
     def _transform(self, parent, child, x):
         message = TransformStamped(child_frame_id=child)
@@ -108,7 +85,7 @@ class Robot(Node):
 
     def _send_scan(self, number):
         message = LaserScan(
-            angle_min=-1.5, angle_max=1.5, angle_increment=3 / RAYS, range_max=30.0
+            angle_min=-1.5, angle_max=1.5, angle_increment=3 / len(self._ranges), range_max=30.0
         )
         message.header.stamp, message.header.frame_id = self._stamp, 'sensor'
         self._ranges[0] = number
@@ -120,13 +97,14 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('log')
     parser.add_argument('--without', nargs='*', default=[], choices=list(RATES_HZ))
+    parser.add_argument('--rays', type=int, default=8000, help='of a scan')
     arguments = parser.parse_args()
     stopped = []
     rclpy.init(signal_handler_options=rclpy.signals.SignalHandlerOptions.NO)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.append(1))
     with open(arguments.log, 'w', buffering=1) as log:  # noqa: PTH123 - line by line
-        robot = Robot(log)
+        robot = Robot(log, arguments.rays)
         now = time.monotonic()
         due = {kind: now for kind in RATES_HZ if kind not in arguments.without}
         while not stopped:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 import threading
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import requests
@@ -12,14 +14,18 @@ import requests
 class Front:
     """What the node takes for its gateway.
 
-    ``up`` passes on, ``failing`` fails in every way, ``down`` is not there.
+    ``up`` passes on, ``failing`` fails in every way, ``down`` is not there. ``acknowledged`` has the SHA-256
+    of each part that the gateway behind has said it has, by its key; ``in_hand`` is how many it has been
+    given and has not answered; ``on_pass`` is called when one is given to it.
     """
 
     MODES = ('up', 'failing', 'down')
 
     def __init__(self, behind: str, chance: random.Random) -> None:
         self.behind, self.chance, self.mode = behind, chance, 'up'
-        self.passed = self.failed = 0
+        self.passed = self.failed = self.in_hand = 0
+        self.acknowledged: dict[str, str] = {}
+        self.on_pass: Callable[[], None] = lambda: None
         self._server = _Server(('127.0.0.1', 0), self)
         self._address = self._server.server_address
         self.url = f'http://127.0.0.1:{self._address[1]}'
@@ -69,15 +75,29 @@ class _Handler(BaseHTTPRequestHandler):
             front.failed += 1
             self._answer(fault[0], fault[1], b'<html>please log in</html>')
             return
-        passed = requests.post(
-            front.behind + self.path, data=body, headers=dict(self.headers), timeout=30
-        )
-        if fault == 'silent' or front.mode == 'down':
+        passed = self._pass(front, body)
+        if passed is None or fault == 'silent' or front.mode == 'down':
             front.failed += 1
-            self.close_connection = True  # it has it, and says nothing
+            self.close_connection = True  # it may have it, and says nothing
             return
         front.passed += 1
         self._answer(passed.status_code, passed.headers, passed.content)
+
+    def _pass(self, front: Front, body: bytes) -> requests.Response | None:
+        """Give a part to the gateway; None where that died, or was not there."""
+        front.on_pass()
+        front.in_hand += 1
+        try:
+            answer = requests.post(
+                front.behind + self.path, data=body, headers=dict(self.headers), timeout=30
+            )
+        except requests.ConnectionError:
+            return None
+        finally:
+            front.in_hand -= 1
+        if answer.ok:
+            front.acknowledged[self.headers['Idempotency-Key']] = hashlib.sha256(body).hexdigest()
+        return answer
 
     def _answer(self, status, headers, body) -> None:
         self.send_response(status)

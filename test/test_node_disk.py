@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip('rclpy', reason='needs ROS')
 pytest.importorskip('cognitive3d_msgs')
 
-from campaign_robot import picture_bytes
+from campaign_traffic import picture_bytes
 from node_rig import stamp, until
 from recording_rig import Stored
 from sensor_msgs.msg import CompressedImage
@@ -195,6 +195,50 @@ def test_a_disk_that_becomes_read_only(mount, start_node, peer, tmp_path):
     subprocess.run(
         ['mount', '-t', 'tmpfs', 'none', disk], check=True
     )  # for the fixture to unmount
+
+
+def test_a_disk_that_is_read_only_for_a_while(mount, start_node, peer, pictures, tmp_path):
+    """The same session, in the same process, goes on when it is writable again; nothing is lost.
+
+    A second mount over the first: the kernel makes none read-only that has a file open for writing.
+    """
+    disk = mount('-t', 'tmpfs', 'none')
+    (disk / 'spool').mkdir()
+    spool = mount('--bind', disk / 'spool')
+    node = start_node(**CAMERA, **{'spool.dir': str(spool)})
+    session_id = recording(node, peer)
+    stored = Stored(disk / 'spool')
+    with pictures():
+        until(lambda: len(stored.frames('front')) > 3, what='pictures')
+        peer.event('before')
+        mount_over = ['mount', '--bind', disk / 'spool', spool]
+        subprocess.run(mount_over, check=True)
+        try:
+            subprocess.run(['mount', '-o', 'remount,bind,ro', spool], check=True)
+            node.says('the spool cannot be written')
+            assert 'Read-only' in until(lambda: peer.status('recording').last_error)
+            peer.event('in memory')
+            samples = peer.statuses[-1].pose_samples
+            until(lambda: peer.statuses[-1].pose_samples > samples + 10, what='poses in memory')
+        finally:
+            subprocess.run(['umount', spool], check=True)
+        frames = len(stored.frames('front'))
+        until(lambda: not peer.status('recording').last_error, what='no error any more')
+        node.says('the spool can be written again')
+        until(lambda: len(stored.frames('front')) > frames + 20, what='pictures again')
+        peer.event('afterwards')
+        until(
+            lambda: b'"afterwards"' in (spool / 'sessions' / session_id / 'journal').read_bytes(),
+            what='the last event',
+        )
+    assert node.stop() == 0
+    assert events(stored, session_id) == ['before', 'in memory', 'afterwards']
+    assert stored.event('c3d.sessionEnd')['properties']['Reason'] == 'shutdown'
+    session = open_session(disk / 'spool')  # there is one
+    assert {finding.kind for finding in verify(session)} <= {Kind.NOTE}
+    assert [frame.seq for frame in session.camera('front')] == list(
+        range(len(session.camera('front')))
+    )
 
 
 WITHOUT_POWERS = """
