@@ -274,6 +274,8 @@ def test_a_disk_that_refuses_in_mid_session(make, monkeypatch, code):
     with pytest.raises(SessionError, match=os.strerror(code)):
         engine.start_session('', '', '')
     fs.code = 0
+    until(lambda: not engine.recorder.status().error)  # also while no session is active
+    assert 'the spool can be written again' in make.log.of('info')
     second = engine.start_session('', '', '')
     until(lambda: not (engine.spool.root / 'sessions' / first / 'journal').exists())
     engine.recorder.event('afterwards')

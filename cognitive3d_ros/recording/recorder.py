@@ -463,16 +463,17 @@ class Recorder:
         """Make durable what has been recorded: called once every ``spool.flush_s``."""
         with self._lock:
             session = self._session
-            if session is None:
-                self._spool.flush()
-                return
-            arrival = self._arrive(session)
-            session.record_learnt(arrival)
-        session.spool.flush(arrival.session_ns)
+            if session is not None:
+                arrival = self._arrive(session)
+                session.record_learnt(arrival)
+        if session is not None:
+            session.spool.flush(arrival.session_ns)
         self._spool.flush()  # of sessions whose end the disk has refused before
-        error = session.spool.error or ''
+        error = self._spool.error or ''
         if error and error != self._error:
             self._complaints.warn('disk', f'the spool cannot be written: {error}')
+        elif self._error and not error:
+            self._log.info('the spool can be written again')
         self._error = error
 
     @property

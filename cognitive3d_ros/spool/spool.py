@@ -274,6 +274,13 @@ class Spool:
         durable = [session.flush() for session in live]  # all of them, whatever the first says
         return all(durable)
 
+    @property
+    def error(self) -> str | None:
+        """What the disk refused to a session of this process at its last flush, or None."""
+        with self._guard:
+            live = list(self._live.values())
+        return next((session.error for session in live if session.error), None)
+
     # The consumer
 
     @property
