@@ -3,6 +3,7 @@
 import errno
 import functools
 import gc
+import itertools
 import os
 import threading
 import time
@@ -315,3 +316,15 @@ def test_a_simulated_clock_that_stands_still_costs_nothing(make, monkeypatch):
     begin_s, count = time.monotonic(), len(polls)
     until(lambda: time.monotonic() > begin_s + 0.3)
     assert len(polls) - count < 40
+
+
+def test_freed_memory_is_given_back_now_and_then(make, monkeypatch):
+    given_s = []
+    monkeypatch.setattr(
+        'cognitive3d_ros.node.engine.give_freed_memory_back',
+        lambda: given_s.append(time.monotonic()),
+    )
+    monkeypatch.setattr('cognitive3d_ros.node.engine._GIVE_BACK_S', 0.1)
+    make(**{'spool.flush_s': 0.05})
+    until(lambda: len(given_s) > 3)
+    assert min(b - a for a, b in itertools.pairwise(given_s)) >= 0.09

@@ -3,6 +3,11 @@
 ``python tools/soak.py --minutes 60``. The robot is that of test/campaign_robot.py (events, series, pictures,
 scans), the gateway ``c3d gateway`` in a process of its own. Prints a line each half minute, and exits with 1
 where anything grew, or was not delivered. What a busy machine drops is counted, and printed.
+
+Memory is what a process has allocated, and what it maps of DDS's shared memory. The pages of libraries and
+other files are left out: the system drops and reads them as it likes. It goes up and down with each part that
+is put together, so medians are compared: of the tenth of the run after the first, when caches are full, and of
+the last tenth.
 """
 
 from __future__ import annotations
@@ -11,14 +16,14 @@ import argparse
 import contextlib
 import os
 import re
-import resource
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1] / 'test'))
 # As conftest.py does for the tests.
@@ -31,40 +36,49 @@ from node_rig import NodeProcess, Peer, until
 from cognitive3d_ros.session.session import open_session
 from cognitive3d_ros.session.verify import Kind, verify
 
-SETTLED_S = (
-    60.0  # or a tenth of the run: by then caches are full, and big parts have met at their worst
-)
+TENTH = 0.1
+LEAST_S = 60.0  # of a tenth, where the run is short
 GROWTH_MB = 5.0
+MORE_FILES = 2
+MORE_THREADS = {'node': 0, 'gateway': 8}
 LINE_S = 30.0
+LOOK_S = 0.5
 
 
-@dataclass(frozen=True)
-class Held:
-    """What a process holds: resident memory, open files, threads, and the CPU time it has used."""
+class Held(NamedTuple):
+    """What a process holds: memory, open files, threads, and the CPU time it has used."""
 
-    rss_mb: float
-    files: int
-    threads: int
+    memory_mb: float
+    files: float
+    threads: float
     cpu_s: float
 
     @classmethod
     def of(cls, pid: int) -> Held:
         """Look at a process."""
         process = Path('/proc', str(pid))
-        pages = int((process / 'statm').read_text().split()[1])
+        said = dict(line.split(':', 1) for line in (process / 'status').read_text().splitlines())
         times = (process / 'stat').read_text().rpartition(')')[2].split()
         return cls(
-            pages * resource.getpagesize() / 1e6,
+            sum(int(said[name].split()[0]) for name in ('RssAnon', 'RssShmem')) * 1024 / 1e6,
             len(list((process / 'fd').iterdir())),
-            len(list((process / 'task').iterdir())),
+            int(said['Threads']),
             sum(map(int, times[11:13])) / os.sysconf('SC_CLK_TCK'),
         )
 
     def __str__(self) -> str:
         return (
-            f'{self.rss_mb:7.1f} MB {self.files:4d} files {self.threads:3d} threads '
+            f'{self.memory_mb:7.1f} MB {self.files:4.0f} files {self.threads:3.0f} threads '
             f'{self.cpu_s:6.1f} s CPU'
         )
+
+
+class Look(NamedTuple):
+    """Both processes, some seconds after the begin."""
+
+    at_s: float
+    node: Held
+    gateway: Held
 
 
 @contextlib.contextmanager
@@ -93,17 +107,9 @@ def soak(folder: Path, minutes: float, session_s: float) -> list[str]:
         try:
             robot.begin()
             peer.active()
-            before = _run(node, peer, gateway_pid, minutes, session_s)
-            after = Held.of(node.process.pid), Held.of(gateway_pid)
-            for name, first, last in zip(('node', 'gateway'), before, after, strict=True):
-                grown_mb = last.rss_mb - first.rss_mb
-                print(f'{name}: {grown_mb:+.1f} MB since it had settled; {last}')
-                if grown_mb > GROWTH_MB:
-                    wrong.append(f'{name}: {grown_mb:.1f} MB more memory')
-                if name == 'node' and last.files > first.files + 2:
-                    wrong.append(f'{name}: {last.files} open files, {first.files} before')
-                if last.threads > first.threads + (8 if name == 'gateway' else 0):
-                    wrong.append(f'{name}: {last.threads} threads, {first.threads} before')
+            looks = _run(node, peer, gateway_pid, minutes, session_s)
+            for name in ('node', 'gateway'):
+                wrong += _grown(name, looks, minutes * 60)
             if node.stop() != 0:
                 wrong.append('the node did not end with 0')
         finally:
@@ -121,23 +127,45 @@ def soak(folder: Path, minutes: float, session_s: float) -> list[str]:
 
 def _run(
     node: NodeProcess, peer: Peer, gateway_pid: int, minutes: float, session_s: float
-) -> tuple[Held, Held]:
-    """Let it run, a new session each ``session_s``; return what was held when it had settled."""
+) -> list[Look]:
+    """Let it run, a new session each ``session_s``; return what was held all the while."""
     begin_s = time.monotonic()
-    settled: tuple[Held, Held] | None = None
+    looks: list[Look] = []
     next_line_s, next_session_s = 0.0, session_s
     while (now_s := time.monotonic() - begin_s) < minutes * 60:
-        time.sleep(0.5)
-        held = Held.of(node.process.pid), Held.of(gateway_pid)
-        if settled is None and now_s >= max(SETTLED_S, minutes * 6):
-            settled = held
+        time.sleep(LOOK_S)
+        look = Look(now_s, Held.of(node.process.pid), Held.of(gateway_pid))
+        looks.append(look)
         if now_s >= next_line_s:
-            print(f'{now_s:6.0f} s  node {held[0]}   gateway {held[1]}', flush=True)
+            print(f'{now_s:6.0f} s  node {look.node}   gateway {look.gateway}', flush=True)
             next_line_s += LINE_S
         if now_s >= next_session_s:
             assert peer.start_session().success
             next_session_s += session_s
-    return settled or held
+    return looks
+
+
+def _grown(name: str, looks: Sequence[Look], length_s: float) -> list[str]:
+    """Print what a process held when it had settled, and at last; return what has grown."""
+    tenth_s = min(max(LEAST_S, TENTH * length_s), length_s / 3)
+    first, last = (
+        Held(*map(statistics.median, zip(*held, strict=True)))
+        for held in (
+            [getattr(look, name) for look in looks if tenth_s <= look.at_s < 2 * tenth_s],
+            [getattr(look, name) for look in looks if look.at_s >= length_s - tenth_s],
+        )
+    )
+    grown_mb = last.memory_mb - first.memory_mb
+    print(f'{name}, medians of {tenth_s:.0f} s: settled {first}', f'last {last}', sep='\n    ')
+    print(f'    {grown_mb:+.1f} MB')
+    wrong = []
+    if grown_mb > GROWTH_MB:
+        wrong.append(f'{name}: {grown_mb:.1f} MB more memory')
+    if last.files > first.files + MORE_FILES:
+        wrong.append(f'{name}: {last.files:.0f} open files, {first.files:.0f} before')
+    if last.threads > first.threads + MORE_THREADS[name]:
+        wrong.append(f'{name}: {last.threads:.0f} threads, {first.threads:.0f} before')
+    return wrong
 
 
 def _verify(store: Path) -> list[str]:

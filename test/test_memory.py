@@ -1,0 +1,44 @@
+"""What is asked of the C library."""
+
+import ctypes
+import subprocess
+import sys
+
+import pytest
+
+from cognitive3d_ros import memory
+
+HOLES = """
+from pathlib import Path
+from cognitive3d_ros.memory import give_freed_memory_back, keep_freed_memory
+
+def mb():
+    return int(Path('/proc/self/status').read_text().partition('RssAnon:')[2].split()[0]) / 1024
+
+keep_freed_memory()
+before = mb()
+pictures = [bytes(b'x' * 200_000) for _ in range(200)]
+kept = pictures[::20] + pictures[-1:]  # so that what is free lies between what is not
+del pictures
+print(mb() - before)
+give_freed_memory_back()
+print(mb() - before)
+"""
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), 'malloc_trim'), reason='no glibc')
+def test_what_is_free_between_what_is_not_goes_back_to_the_system():
+    run = subprocess.run([sys.executable, '-c', HOLES], capture_output=True, text=True, check=True)
+    kept_mb, left_mb = map(float, run.stdout.split())
+    assert kept_mb > 30
+    assert left_mb < 5
+
+
+def test_another_c_library_is_left_as_it_is(monkeypatch):
+    monkeypatch.setattr(memory, '_of_libc', lambda _: None)
+    memory.keep_freed_memory()
+    memory.give_freed_memory_back()
+
+
+def test_a_function_that_the_c_library_does_not_have_is_none():
+    assert memory._of_libc('c3d_no_such_function') is None
