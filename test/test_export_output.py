@@ -138,23 +138,24 @@ def test_every_format_replaces_only_when_told(session, tmp_path, to):
 
 
 @pytest.mark.parametrize('to', FORMATS)
-def test_a_failure_at_any_record_leaves_nothing(session, tmp_path, to, monkeypatch):
+def test_a_failure_or_ctrl_c_at_any_record_leaves_nothing(session, tmp_path, to, monkeypatch):
     total = export_session(session, to, tmp_path / 'whole.0.log').records
     whole_names = names(tmp_path)
 
-    def fail_at(number):
+    def fail_at(number, error):
         def step(self, count=1):
             self.done += count
             if self.done >= number:
-                raise OSError(28, 'No space left on device')
+                raise error
 
         monkeypatch.setattr(Job, 'step', step)
 
-    for number in {1, total // 2, total}:
-        fail_at(number)
-        with pytest.raises(OSError, match='No space'):
-            export_session(session, to, tmp_path / 'out.0.log')
-        assert names(tmp_path) == whole_names
+    for error in (OSError(28, 'No space left on device'), KeyboardInterrupt()):
+        for number in {1, total // 2, total}:
+            fail_at(number, error)
+            with pytest.raises(type(error)):
+                export_session(session, to, tmp_path / 'out.0.log')
+            assert names(tmp_path) == whole_names
 
 
 @pytest.mark.parametrize('to', FORMATS)
