@@ -286,6 +286,30 @@ def test_the_command(tmp_path, capsys):
     assert sorted(p.name for p in tmp_path.iterdir()) == [SESSION, 'report.html']
 
 
+def test_a_report_that_is_interrupted_leaves_nothing(tmp_path, capsys, monkeypatch):
+    folder = whole(tmp_path / SESSION)
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr('cognitive3d_ros.report.make_report', interrupted)
+    code, _, err = run(capsys, folder, '-o', tmp_path / 'report.html')
+    assert (code, err) == (1, 'c3d: interrupted\n')
+    assert [p.name for p in tmp_path.iterdir()] == [SESSION]
+
+
+def test_what_the_recorder_lost_is_on_the_page(tmp_path):
+    folder = whole(tmp_path / SESSION)
+    lost = {'c3d.losses': 'scans: 3 queue_full'}
+    write(folder, 'gaze', 5, 'properties', body('gaze', 5, [], properties=lost))
+    series = [{'name': 'c3d.dropped_events', 'data': [[at(5), 2]]}]
+    write(folder, 'sensors', 2, 'series', series)
+    told = ' '.join(page_of(open_session(folder)).texts)
+    assert '2 things are wrong or missing' in told
+    assert 'the recorder said: scans: 3 queue_full' in told
+    assert 'c3d.dropped_events reached 2' in told
+
+
 # A browser
 
 
@@ -327,12 +351,35 @@ def test_a_browser_shows_it(rich, tmp_path, browser):
     assert dom.count('class="mark"') == 3  # the script has run: a mark on each picture of time
     assert 'class="on"' in dom  # and has drawn the first cloud
     browser(page, tmp_path, '--window-size=1000,2400', f'--screenshot={tmp_path}/page.png')
-    picture = cv2.imread(str(tmp_path / 'page.png'))[:, :, ::-1].astype(int)
-    assert picture.shape == (2400, 1000, 3)
+    assert pixels(tmp_path, (37, 99, 235)) > 1000  # the path, and the series
+    assert pixels(tmp_path, (217, 119, 6)) > 200  # events
+    assert pixels(tmp_path, (11, 16, 23)) > 50_000  # where the points are
+    assert pixels(tmp_path, (244, 246, 248)) > 20_000  # around the sections
 
-    def pixels(color):
-        return int((np.abs(picture - color).max(axis=2) <= 6).sum())
 
-    assert pixels((37, 99, 235)) > 1000  # the path, and the series
-    assert pixels((217, 119, 6)) > 200  # events
-    assert pixels((11, 16, 23)) > 50_000  # where the points are
+def pixels(folder, color):
+    """How many pixels of the screenshot have a colour."""
+    picture = cv2.imread(str(folder / 'page.png'))[:, :, ::-1].astype(int)
+    assert picture.shape[1] == 1000
+    return int((np.abs(picture - color).max(axis=2) <= 6).sum())
+
+
+@pytest.mark.slow
+def test_a_browser_shows_it_in_the_dark(rich, tmp_path, browser):
+    page = tmp_path / 'report.html'
+    page.write_text(make_report(rich).page, 'utf-8')
+    dark = '--blink-settings=preferredColorScheme=0'
+    browser(page, tmp_path, dark, '--window-size=1000,2400', f'--screenshot={tmp_path}/page.png')
+    assert pixels(tmp_path, (110, 160, 255)) > 1000  # the path, and the series
+    assert pixels(tmp_path, (15, 20, 27)) > 20_000  # around the sections
+    assert pixels(tmp_path, (255, 255, 255)) < 1000
+
+
+@pytest.mark.slow
+def test_a_browser_shows_a_session_without_a_pose(tmp_path, browser):
+    folder = tmp_path / SESSION
+    write(folder, 'events', 1, 'events', [event('c3d.sessionStart', 0), event('lap', 3)])
+    write(folder, 'sensors', 1, 'series', [{'name': 'a', 'data': [[at(1), 1], [at(2), 5]]}])
+    page = tmp_path / 'report.html'
+    page.write_text(make_report(open_session(folder)).page, 'utf-8')
+    assert 'No pose was recorded.' in browser(page, tmp_path, '--dump-dom')
