@@ -20,6 +20,7 @@ from cognitive3d_ros.errors import FormatError, GatewayError
 from cognitive3d_ros.gateway import store as store_module
 from cognitive3d_ros.gateway.bodies import Address, PartKey, check_part
 from cognitive3d_ros.gateway.limits import Limits
+from cognitive3d_ros.gateway.recent import Recent
 from cognitive3d_ros.gateway.server import running_gateway
 from cognitive3d_ros.gateway.store import Outcome, Store
 from cognitive3d_ros.spool.fs import Fs
@@ -691,3 +692,13 @@ def test_bodies_are_json_all_the_way(refusing):
     answer = post(refusing, 'gaze', body)
     assert answer.status_code == 400
     assert json.loads(answer.content)['reason'].startswith('part: a whole number from 1 wanted')
+
+
+def test_what_is_remembered_of_sessions_is_bounded():
+    recent = Recent[str](most=3)
+    assert [recent.add(name) for name in 'abca'] == [True, True, True, False]
+    assert recent.add('d')  # b was used longest ago
+    assert [recent.knows(name) for name in 'abcd'] == [True, False, True, True]
+    for number in range(1000):
+        recent.add(f'{number}')
+    assert len(recent._things) == 3

@@ -45,6 +45,7 @@ from cognitive3d_ros.gateway.bodies import (
     check_part,
 )
 from cognitive3d_ros.gateway.limits import Limits
+from cognitive3d_ros.gateway.recent import Recent
 from cognitive3d_ros.gateway.store import Outcome, Store
 
 TIME_HEADER = 'cvr-request-time'
@@ -96,7 +97,7 @@ class _Endpoints:
         self._log = log
         self._in_flight_bytes = 0
         self._disk = anyio.CapacityLimiter(limits.disk_threads)
-        self._seen: set[str] = set()
+        self._seen = Recent[str]()
 
     async def post(self, request: Request) -> Response:
         """Take one part."""
@@ -130,8 +131,7 @@ class _Endpoints:
             raise HTTPException(400, str(error)) from None
         outcome = self._store.put(header, body)
         session_id = header.identity.session_id
-        if session_id not in self._seen:
-            self._seen.add(session_id)
+        if self._seen.add(session_id):
             self._log(
                 f'session {session_id}, scene {address.scene_id} version {address.scene_version}'
             )

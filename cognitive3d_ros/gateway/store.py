@@ -19,6 +19,7 @@ import threading
 from pathlib import Path
 
 from cognitive3d_ros.errors import FormatError, GatewayError, NewerFormatError
+from cognitive3d_ros.gateway.recent import Recent
 from cognitive3d_ros.spool.fs import REAL_FS, Fs, write_all
 from cognitive3d_ros.wire.framing import PartHeader, head, parse, part_name, trailer
 
@@ -50,7 +51,7 @@ class Store:
         self._sessions = root / 'sessions'
         self._part_locks = tuple(threading.Lock() for _ in range(_LOCKS))
         self._folder_lock = threading.Lock()
-        self._folders: set[Path] = set()  # those whose names are known to be on the disk
+        self._folders = Recent[Path]()  # those whose names are known to be on the disk
         try:
             root.mkdir(parents=True, exist_ok=True)
             if (root / 'last_second').exists():
@@ -133,7 +134,7 @@ class Store:
     def _durable_folder(self, folder: Path) -> None:
         """Make a folder whose name survives, and clear it of what a dead process left half written."""
         with self._folder_lock:
-            if folder in self._folders:
+            if self._folders.knows(folder):
                 return
             with contextlib.suppress(FileExistsError):
                 self._fs.make_folder(folder)
