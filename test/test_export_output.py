@@ -220,7 +220,7 @@ def test_what_is_missing_is_named(session, tmp_path, capsys):
     assert '  missing: events.000002.events.c3d: empty\n' in err
 
 
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_an_export_that_is_interrupted(tmp_path, number):
     rich_session.record(tmp_path / 'spool')
     code = (
@@ -248,6 +248,9 @@ def test_an_export_that_is_interrupted(tmp_path, number):
     assert len(names(tmp_path)) == 2  # it is being written, under another name
     process.send_signal(number)
     _, err = process.communicate(timeout=30)
+    if number == signal.SIGKILL:
+        assert [each.partition('export-')[0] for each in names(tmp_path)] == ['.c3d-', 'spool']
+        return
     assert process.returncode == 1
     assert err == 'c3d: interrupted\n'
     assert names(tmp_path) == ['spool']

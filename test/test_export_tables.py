@@ -10,7 +10,7 @@ import pyarrow.dataset
 import pyarrow.parquet
 import pytest
 import rich_session
-from stored import SECOND, SESSION, event, whole, write, write_sensors
+from stored import SECOND, SESSION, annotation, event, whole, write, write_sensors
 from test_rawlog import clouds_with
 
 from cognitive3d_ros import open_session
@@ -205,13 +205,17 @@ def read_csv(root, table, session):
 def test_csv_keeps_awkward_texts_and_exact_numbers(tmp_path):
     folder = whole(tmp_path / SESSION)
     nasty = 'a,"b"\nç; \\'
-    write(folder, 'events', 3, 'events', [event(nasty, 5, text=nasty, half=0.1)])
+    note = annotation(6, 'comment', nasty)
+    note['properties']['c3d.position_unknown'] = True
+    write(folder, 'events', 3, 'events', [event(nasty, 5, text=nasty, half=0.1), note])
     session = open_session(folder)
     export_session(session, 'csv', tmp_path / 'fleet')
     rows = {row['name']: row for row in read_csv(tmp_path / 'fleet', 'events', session)}
     assert json.loads(rows[nasty]['properties']) == {'text': nasty, 'half': 0.1}
     assert rows[nasty]['time'] == '2026-01-01T00:00:05.250000Z'
     assert rows[nasty]['dynamic_id'] == ''
+    (row,) = read_csv(tmp_path / 'fleet', 'annotations', session)
+    assert (row['value'], row['x'], row['y'], row['z']) == (nasty, '', '', '')
     poses = read_csv(tmp_path / 'fleet', 'poses', session)
     # gltf_authored: (x, 0, 2x) in the scene is (-x, -2x, 0) in ROS axes.
     assert [row['x'] for row in poses[:3]] == ['0.0', '-0.01', '-0.02']

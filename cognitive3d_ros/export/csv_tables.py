@@ -6,6 +6,7 @@ The first line names the columns. Times are UTC, ``2026-01-01T00:00:00.250000Z``
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -50,5 +51,6 @@ def _cells(values: Any, kind: str) -> Iterable[object]:
         return ['' if text == 'NaT' else text for text in texts]
     if kind in (DOUBLE, FLOAT):
         # Nine decimals of a rotation, or of a metre, and no digits that are only noise.
-        return [repr(value) for value in np.round(np.asarray(values, np.float64), 9).tolist()]
+        rounded = np.round(np.asarray(values, np.float64), 9).tolist()
+        return ['' if math.isnan(value) else repr(value) for value in rounded]
     return values  # type: ignore[no-any-return]

@@ -220,8 +220,14 @@ class _Maker:
                 },
                 # Where the robot was then, and when that was: the clock rule may have moved it.
                 'recorded': _stamps(np.array([each.time for each in found], np.float64)),
-                **_columns('x y z', self._axes.ros_position([each.point for each in found])),
+                **_columns('x y z', self._places(found)),
             }
+
+    def _places(self, events: Sequence[Event]) -> NDArray[np.float64]:
+        """Return where events were, (N, 3); NaN where that is not known."""
+        places = self._axes.ros_position([each.point for each in events]) + 0.0
+        places[['c3d.position_unknown' in each.properties for each in events]] = np.nan
+        return places
 
     def regions(self) -> Iterator[Rows]:
         regions = self._session.regions()
