@@ -7,8 +7,8 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
-# Far more than are written to at one time: the folder of a session that was forgotten is cleared of half-written
-# files when its next part comes.
+# Far more than are written to at one time: the folder of a session that was forgotten is cleared of
+# half-written files when its next part comes.
 MOST = 4096
 
 T = TypeVar('T', bound=Hashable)
