@@ -490,8 +490,11 @@ def test_every_class_is_laid_out_as_mrpt_has_it(tmp_path, rawlog_edit):
     frame = mrpt.SensoryFrame(observations)
     path = write_rawlog(tmp_path / 'all.rawlog', actions[0], frame, actions[1], frame)
     # It makes the matrix of a range finder's pose anew, with a -0.0 in it.
-    again = plain(rewritten(rawlog_edit, path)).replace(struct.pack('<d', -0.0), bytes(8))
-    assert again == plain(path)
+    ours, again = (
+        plain(each).replace(struct.pack('<d', -0.0), bytes(8))
+        for each in (path, rewritten(rawlog_edit, path))
+    )
+    assert again == ours
 
 
 def test_mrpts_data_sets_are_read_or_their_classes_named(tmp_path, rawlog_edit):
