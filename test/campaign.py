@@ -288,7 +288,8 @@ def run(folder: Path, *, rounds: int, seed: int, limit_s: float, slack_s: float)
     if left := [str(path) for path in spool.rglob('*.*') if path not in outcome.half_written]:
         outcome.problems.append(f'left in the spool: {left}')
     acknowledged = dict(front.acknowledged)
-    Comparison(gateway.store, robot.log, outcome, slack_s, acknowledged).run()
+    numbered = os.environ.get('ROS_DISTRO') != 'humble'
+    Comparison(gateway.store, robot.log, outcome, slack_s, acknowledged, numbered=numbered).run()
     return outcome
 
 

@@ -1,8 +1,8 @@
 """What the kill campaign found: the gateway's store against logs of what was published and what came in.
 
 Losses are measured from what reached the node's door. What the robot published and DDS did not bring is no
-loss of the recorder: no recorder can store what it never had. That nothing is hidden by this is seen in the
-figures, which tell how much never came in, of each kind.
+loss of the recorder: no recorder can store what it never had. Nothing is hidden by this: how much never came in
+between others is told, of each kind, and the recorder must have counted it in c3d.messages_lost.
 
 Two bounds are held to what was recorded, and is not there after the kill:
 
@@ -98,7 +98,7 @@ class Outcome:
     lost_bytes: dict[str, list[int]] = field(default_factory=dict)
     never_came: dict[str, int] = field(
         default_factory=dict
-    )  # published between others that are stored
+    )  # published between others that came in
     refused: dict[str, int] = field(default_factory=dict)  # by source and reason, as counted
     poses_off: int = 0  # not at their tick, to a millimetre: tf came too late
     stood_s: list[float] = field(default_factory=list)  # the longest standstill of each session
@@ -192,7 +192,7 @@ class Comparison:
     """Holds the store against the logs.
 
     ``slack_s`` is what a loss may be beyond the window; ``acknowledged`` has the SHA-256 of each part that the
-    gateway said it had, by its key.
+    gateway said it had, by its key; ``numbered`` says whether the middleware tells the numbers of messages.
     """
 
     def __init__(
@@ -202,7 +202,10 @@ class Comparison:
         outcome: Outcome,
         slack_s: float,
         acknowledged: dict[str, str] | None = None,
+        *,
+        numbered: bool = True,
     ) -> None:
+        self.numbered = numbered
         self._store, self._stored = store, Stored(store)
         self._published = Door.read(log).came
         self._begin_ns = self._published['tf'][0]
@@ -270,6 +273,7 @@ class _Session:
         self._slack_s = comparison._slack_s
         self._start_ns = 0
         self._holes = 0  # ticks without a pose
+        self._on_the_way = 0  # lost there
 
     def _problem(self, text: str) -> None:
         stood_s = self._door.stood_s(self._start_ns, self._round.kill_ns)
@@ -299,6 +303,7 @@ class _Session:
         if not self._ends(events, max(times, default=0.0)):
             return
         self._conditions()
+        self._never_came()
         ticks = [event['properties']['number'] for event in events if event['name'] == 'tick']
         self._numbered('event', ticks)
         self._numbered('sample', [round(value) for value in samples])
@@ -322,6 +327,20 @@ class _Session:
         self._outcome.flushes_s += [
             (end - begin) / S for begin, end in self._door.flushes if begin > begin_ns
         ]
+
+    def _never_came(self) -> None:
+        """Check that what did not come in between others was counted: publishers number their messages."""
+        for kind in (*SOURCES, 'event', 'sample'):
+            came = self._door.came[kind]
+            if came and (never := max(came) + 1 - min(came) - len(came)):
+                self._on_the_way += never
+                self._outcome.never_came[kind] = self._outcome.never_came.get(kind, 0) + never
+        counted = self._counted(Count.MESSAGES_LOST.value, 0, self._round.kill_ns) or 0
+        if self._all.numbered and self._on_the_way > counted:
+            text = (
+                f'{self._on_the_way} messages never came in between others, {counted} were counted'
+            )
+            self._problem(text)
 
     def _ends(self, events: list[dict], latest_s: float) -> bool:
         """Check the first and the last event."""
@@ -364,10 +383,6 @@ class _Session:
         begin_ns, end_ns = self._start_ns + S // 10, self._round.kill_ns
         door = self._door.came[kind]
         came = [n for n, at in door.items() if begin_ns < at < end_ns]
-        if numbers:
-            never = sum(n not in door for n in range(numbers[0], last))
-            if never:
-                self._outcome.never_came[kind] = self._outcome.never_came.get(kind, 0) + never
         between = [n for n in came if n < last and n not in stored]
         return between, [n for n in came if n > last]
 
@@ -542,12 +557,5 @@ class _Session:
             most = len(self._outcome.half_written) // 2
             return n <= min(most, self._counted(name, 0, kill_ns) or 0)
         if name == Count.MESSAGES_LOST.value:
-            begin_ns = self._round.begin_ns
-            never = sum(
-                n not in self._door.came[kind]
-                for kind in ('picture', 'scan')
-                for n, at in self._published[kind].items()
-                if begin_ns < at < kill_ns
-            )
-            return n <= min(never, self._counted(name, begin_ns, kill_ns) or 0)
+            return n <= min(self._on_the_way, self._counted(name, 0, kill_ns) or 0)
         return False

@@ -330,6 +330,12 @@ def remove_picture(campaign):
         campaign.write(path, part, body)
 
 
+def lose_a_picture_on_the_way(campaign):
+    remove_picture(campaign)
+    (missing,) = re.findall(r'picture: \[(\d+)\] missing', campaign.check().problems[0])
+    campaign.door(lambda lines: [e for e in lines if not e.startswith(f'picture {missing} ')])
+
+
 def remove_picture_by_its_seq(campaign):
     campaign.edit_frames(lambda frames: frames[:5] + frames[6:])
 
@@ -394,6 +400,7 @@ def set_aside(campaign):
         (remove_pose, r'pose: ticks \[\d+\] missing between others'),
         (move_pose, r'a pose that was never: .* 0\.100 m off'),
         (remove_picture, r'picture: \[\d+\] missing between others; counted: '),
+        (lose_a_picture_on_the_way, '1 messages never came in between others, 0 were counted'),
         (remove_picture_by_its_seq, r'seq \['),
         (double_picture, r'picture: stored twice: \[\d+\]'),
         (remove_part, r'camera: parts \[1, 3'),
