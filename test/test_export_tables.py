@@ -10,7 +10,18 @@ import pyarrow.dataset
 import pyarrow.parquet
 import pytest
 import rich_session
-from stored import SECOND, SESSION, annotation, event, whole, write, write_sensors
+from stored import (
+    PROPERTIES,
+    SECOND,
+    SESSION,
+    annotation,
+    body,
+    event,
+    pose,
+    whole,
+    write,
+    write_sensors,
+)
 from test_rawlog import clouds_with
 
 from cognitive3d_ros import open_session
@@ -135,10 +146,21 @@ def fleet(tmp_path, to):
 
 def test_duckdb_queries_a_fleet_in_place(tmp_path):
     root = fleet(tmp_path, 'parquet')
+    old = tmp_path / f'{SECOND - 100}_a.old'  # it has gaze points, and is queried like the others
+    write(
+        old,
+        'gaze',
+        1,
+        'properties',
+        body('gaze', 1, [], old.name, properties=PROPERTIES),
+        old.name,
+    )
+    write(old, 'gaze', 2, 'pose', [pose(0, g=[1, 2, 3])], session=old.name)
+    export_session(open_session(old), 'parquet', root)
     found = duckdb.sql(
         f"""select device_id, session_id, count(*), max(seconds)
             from read_parquet('{root}/poses/*/*/*.parquet', hive_partitioning = true)
-            group by all order by all"""
+            where device_id <> 'a.old' group by all order by all"""
     ).fetchall()
     assert found == [
         ('husky.1', f'{SECOND}_husky.1', 101, 10.0),
@@ -263,8 +285,6 @@ def test_to_pandas(session):
 
 def test_to_pandas_of_an_old_session(tmp_path):
     pytest.importorskip('pandas')
-    from stored import pose
-
     write(tmp_path, 'gaze', 1, 'pose', [pose(0, g=[1, 2, 3]), pose(1)])
     table = open_session(tmp_path).poses.to_pandas()
     assert table['gz'].iloc[0] == 3
@@ -272,18 +292,17 @@ def test_to_pandas_of_an_old_session(tmp_path):
 
 
 def test_gaze_points_of_an_old_session(tmp_path):
-    from stored import PROPERTIES, body, pose
-
     folder = tmp_path / SESSION
     write(folder, 'gaze', 1, 'properties', body('gaze', 1, [], properties=PROPERTIES))
     write(folder, 'gaze', 2, 'pose', [pose(0, g=[1, 2, 3]), pose(1)])
     session = open_session(folder)
     made = export_session(session, 'parquet', tmp_path / 'fleet')
     assert made.notes == ()
-    first, second = read(tmp_path / 'fleet', 'poses', session).to_pylist()
+    assert made.records == len(read(tmp_path / 'fleet', 'poses', session)) == 2
+    (point,) = read(tmp_path / 'fleet', 'gaze', session).to_pylist()
     # gltf_authored: (1, 2, 3) in the scene is (-1, -3, 2) in ROS axes.
-    assert (first['gaze_x'], first['gaze_y'], first['gaze_z']) == (-1, -3, 2)
-    assert np.isnan(second['gaze_x'])
+    assert (point['x'], point['y'], point['z']) == (-1, -3, 2)
+    assert point['time'] == START + timedelta(seconds=0.25)
     for to in ('tum', 'mcap'):
         notes = export_session(session, to, tmp_path / f'a.{to}').notes
         assert 'gaze points' in notes[0] or 'gaze points' in notes[-1]

@@ -8,7 +8,7 @@ from pathlib import Path
 from cognitive3d_ros.export.job import Job
 from cognitive3d_ros.session.tables import Rows, Table, tables
 
-_NOT_RECORDS = ('properties', 'regions')
+_NOT_RECORDS = ('properties', 'regions', 'gaze')  # the last are of records that are counted
 
 
 def table_rows(job: Job) -> Iterator[Table]:

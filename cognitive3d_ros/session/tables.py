@@ -40,7 +40,6 @@ _US = 1_000_000
 
 _PLACE: Final = {'x': DOUBLE, 'y': DOUBLE, 'z': DOUBLE}
 _POSE: Final = {**_PLACE, 'qx': DOUBLE, 'qy': DOUBLE, 'qz': DOUBLE, 'qw': DOUBLE}
-_GAZE: Final = {'gaze_x': DOUBLE, 'gaze_y': DOUBLE, 'gaze_z': DOUBLE}
 _WHEN: Final = {'time': TIME, 'seconds': DOUBLE}
 _SENSOR: Final = {**_WHEN, 'sensor': TEXT, 'seq': INTEGER, 'frame_id': TEXT, **_POSE}
 _SCAN_SCALARS: Final = (
@@ -72,11 +71,9 @@ def tables(session: Session, axes: Convention | None = None) -> list[Table]:
     made = _Maker(session, axes or session.axes)
     return [
         Table('properties', {'key': TEXT, 'value': TEXT, 'type': TEXT}, made.properties),
-        Table(
-            'poses',
-            {**_WHEN, **_POSE, **(_GAZE if session.poses.g is not None else {})},
-            made.poses,
-        ),
+        Table('poses', {**_WHEN, **_POSE}, made.poses),
+        # A table of its own: those of one name have the same columns in every session.
+        Table('gaze', {**_WHEN, **_PLACE}, made.gaze),
         Table(
             'events',
             {**_WHEN, 'name': TEXT, **_PLACE, 'properties': TEXT, 'dynamic_id': TEXT},
@@ -183,15 +180,23 @@ class _Maker:
         order = np.argsort(poses.time, kind='stable')
         for rows in _slices(len(poses)):
             picked = order[rows]
-            columns = {
+            yield {
                 **self._when(poses.time[picked]),
                 **_columns('x y z', self._axes.ros_position(poses.p[picked])),
                 **_columns('qx qy qz qw', self._axes.ros_pose_rotation(poses.r[picked])),
             }
-            if poses.g is not None:  # of an old session
-                gaze = self._axes.ros_position(poses.g[picked])
-                columns |= _columns('gaze_x gaze_y gaze_z', gaze)
-            yield columns
+
+    def gaze(self) -> Iterator[Rows]:
+        """Give the gaze points of a session from before 1.0.0, of the pose samples that have one."""
+        poses = self._session.poses
+        if poses.g is None:
+            return
+        order = np.argsort(poses.time, kind='stable')
+        order = order[~np.isnan(poses.g[order]).any(axis=1)]
+        for rows in _slices(len(order)):
+            picked = order[rows]
+            points = self._axes.ros_position(poses.g[picked])
+            yield {**self._when(poses.time[picked]), **_columns('x y z', points)}
 
     def events(self) -> Iterator[Rows]:
         events = _by_time([each for each in self._session.events if type(each) is Event])
