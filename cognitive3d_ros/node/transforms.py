@@ -89,7 +89,8 @@ class LiveTransforms:
             return Miss.INVALID
 
     def _lookup(self, target: str, source: str, time_ns: int) -> Transform:
-        found = self._buffer.lookup_transform(target, source, Time(nanoseconds=time_ns))
+        # The core's look-up: the other asks first whether it could succeed, to wait until it does.
+        found = self._buffer.lookup_transform_core(target, source, Time(nanoseconds=time_ns))
         stamp, moved = found.header.stamp, found.transform.translation
         turned = found.transform.rotation
         return Transform(
