@@ -141,6 +141,7 @@ class Gateway:
             self._port = free.getsockname()[1]
         self.url = f'http://127.0.0.1:{self._port}'
         self.kills = 0
+        self.died = ''  # what it said before it ended by itself
         self._lock = threading.Lock()
         self._over = False
         self._start()
@@ -173,7 +174,8 @@ class Gateway:
             self._end(signal.SIGTERM)
 
     def _end(self, number: int) -> None:
-        assert self._process.poll() is None, f'the gateway died by itself: {self._log.read_text()}'
+        if self._process.poll() is not None:
+            self.died = self._log.read_text()[-2000:]
         self._process.send_signal(number)
         self._process.wait(20)
 
@@ -281,6 +283,8 @@ def run(folder: Path, *, rounds: int, seed: int, limit_s: float, slack_s: float)
         drained = subprocess.run(drain, capture_output=True, text=True)
     finally:
         gateway.stop()
+    if gateway.died:
+        outcome.problems.append(f'the gateway ended by itself: {gateway.died}')
     if drained.returncode != 0:
         outcome.problems.append(f'drain: {drained.returncode}: {drained.stdout}{drained.stderr}')
     spool = folder / 'spool'

@@ -223,6 +223,11 @@ class Comparison:
         self._acknowledgements()
         if aside := [path.name for path in self._store.glob('quarantine/*')]:
             outcome.problems.append(f'the gateway found damaged parts in its store: {aside}')
+        if torn := [path.name for path in self._store.glob('sessions/*/*.tmp')]:
+            # Such a part was not acknowledged, so it has come again since.
+            outcome.problems.append(
+                f'what a gateway that died had half written is still there: {torn}'
+            )
         started = {one.session_id for one in outcome.rounds} - {None}
         for session_id in sorted(started - set(ids)):
             outcome.problems.append(f'{session_id} was started, and is not in the store')

@@ -375,6 +375,10 @@ def set_aside(campaign):
     (campaign.store / 'quarantine' / 'part').touch()
 
 
+def leave_half_a_part(campaign):
+    (campaign.session / f'{part_name("events", 9, "events")}.tmp').touch()
+
+
 @pytest.mark.parametrize(
     ('spoil', 'found'),
     [
@@ -409,6 +413,7 @@ def set_aside(campaign):
         (remove_session, 'was started, and is not in the store'),
         (acknowledge_nothing, 'events/7 was acknowledged, and is not there'),
         (acknowledge_another, 'events/1 was acknowledged, and is another'),
+        (leave_half_a_part, 'half written is still there'),
         (set_aside, 'found damaged parts in its store'),
     ],
     ids=lambda value: getattr(value, '__name__', ''),
