@@ -2,7 +2,8 @@
 
 CPU seconds are those of the whole process while the robot publishes; the peer cannot take all of it, and
 counts as it is: what it took is printed. Where others use the machine too the row says little: the peer, which
-would use a whole core, gets less, and the recorder, which does all its work, needs more for it.
+would use a whole core, gets less, and the recorder, which does all its work, needs more for it. How much more
+is seen by the robot, whose work is the same in both runs.
 
 The same run gives the pose samples that are off their tick and the growth of resident memory after the first
 20 s. That goes up and down with each part that is put together: medians of 10 s are compared, the ones after
@@ -59,6 +60,7 @@ class Run:
     """What was measured of a process while the robot published."""
 
     cpu_s: float
+    robot_s: float
     grown_mb: float
     off_tick: float = 0.0
     lost: int = 0
@@ -84,11 +86,17 @@ def _rss_mb(pid: int) -> float:
     return int(Path(f'/proc/{pid}/statm').read_text().split()[1]) * resource.getpagesize() / 1e6
 
 
+def _ended_s() -> float:
+    """Return the CPU seconds of all processes that were run and have ended: here, of the robot."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def _under_load(process: subprocess.Popen[str], seconds: float) -> Run:
     """Let the robot publish beside a process that is ready, and then end it."""
     command = [sys.executable, '-m', 'bench.live_robot', str(seconds)]
     with subprocess.Popen(command, env=_environment(big=True)) as robot:
-        before_s = _cpu_s(process.pid)
+        before_s, robot_s = _cpu_s(process.pid), _ended_s()
         held: list[tuple[float, float]] = []
         began = time.monotonic()
         while robot.poll() is None:
@@ -98,7 +106,11 @@ def _under_load(process: subprocess.Popen[str], seconds: float) -> Run:
     settled_s, window_s = min(20.0, seconds / 3), min(10.0, seconds / 6)
     early = [mb for at_s, mb in held if 0 <= at_s - settled_s < window_s]
     late = [mb for at_s, mb in held if at_s > end_s - window_s]
-    run = Run(_cpu_s(process.pid) - before_s, statistics.median(late) - statistics.median(early))
+    run = Run(
+        _cpu_s(process.pid) - before_s,
+        _ended_s() - robot_s,
+        statistics.median(late) - statistics.median(early),
+    )
     process.send_signal(signal.SIGTERM)
     assert process.wait(30) == 0
     return run
@@ -140,8 +152,8 @@ def recorder(seconds: float = SECONDS) -> Run:
         expected = seconds * 5 * len(CAMERAS)
         stored = sum(len(session.camera(camera)) for camera in CAMERAS)
         print(
-            f'  recorder: {run.cpu_s:.1f} CPU s, {stored} of about {expected:.0f} pictures, '
-            f'{len(session.poses)} poses, {run.lost} lost, {run.grown_mb:+.1f} MB',
+            f'  recorder: {run.cpu_s:.1f} CPU s (the robot {run.robot_s:.1f}), {stored} of about '
+            f'{expected:.0f} pictures, {len(session.poses)} poses, {run.lost} lost, {run.grown_mb:+.1f} MB',
             file=sys.stderr,
         )
         return run
@@ -160,9 +172,10 @@ def peer(seconds: float = SECONDS) -> Run:
     run = _under_load(process, seconds)
     pictures, clouds, numbers, transforms = process.stdout.read().split()
     print(
-        f'  peer: {run.cpu_s:.1f} CPU s, {100 * run.cpu_s / seconds:.0f} % of a core; took {pictures} of about '
-        f'{seconds * 30 * len(CAMERAS):.0f} pictures, {clouds} of {seconds * 10:.0f} clouds, {numbers} of '
-        f'{seconds * 50 * SERIES:.0f} numbers, {transforms} of {seconds * 100:.0f} of tf',
+        f'  peer: {run.cpu_s:.1f} CPU s (the robot {run.robot_s:.1f}), {100 * run.cpu_s / seconds:.0f} % of a '
+        f'core; took {pictures} of about {seconds * 30 * len(CAMERAS):.0f} pictures, {clouds} of '
+        f'{seconds * 10:.0f} clouds, {numbers} of {seconds * 50 * SERIES:.0f} numbers, {transforms} of '
+        f'{seconds * 100:.0f} of tf',
         file=sys.stderr,
     )
     return run
