@@ -41,6 +41,7 @@ ENTRY_BYTES = {'picture': len(PICTURE), 'scan': 4 * RAYS}
 SOURCES = {'picture': 'camera.front', 'scan': 'lidar.top'}
 TOGETHER_S = 0.005  # the wall and the monotonic clock are read one after the other
 MARGIN_NS = S // 4  # from a note at the door to the record, or to the count, on a busy machine
+ENOUGH = 20  # rounds, for a campaign to show something
 HELD_S = 0.1  # what holds a canary up for longer holds a node up
 LOSSES = {drop.value for drop in Drop if drop.is_loss}
 UNSTORED = {fate.value for fate in (Fate.DECIMATED, Fate.DECODE_FAILURES, Fate.POSE_FAILURES)}
@@ -100,6 +101,7 @@ class Outcome:
         default_factory=dict
     )  # published between others that came in
     refused: dict[str, int] = field(default_factory=dict)  # by source and reason, as counted
+    silent: int = 0  # sessions in which tf never came in
     poses_off: int = 0  # not at their tick, to a millimetre: tf came too late
     stood_s: list[float] = field(default_factory=list)  # the longest standstill of each session
     flushes_s: list[float] = field(default_factory=list)
@@ -183,6 +185,7 @@ class Outcome:
         return [
             f'published between others, and never came in: {listed(self.never_came)}',
             f'came in between others, counted as not stored: {listed(self.refused)}',
+            f'tf never came in in {self.silent} of {self.sessions} sessions',
             f'{len(self.half_written) // 2} parts were cut off while they were written',
             f'{self.poses_off} poses are not those of their tick to a millimetre',
         ]
@@ -241,6 +244,17 @@ class Comparison:
             else:
                 taken[one.door] = session_id
                 _Session(self, session_id, one).check()
+        self._worth()
+
+    def _worth(self) -> None:
+        """Check that a campaign of some length shows something: robots whose messages do not arrive do not."""
+        outcome = self._outcome
+        if len(outcome.rounds) < ENOUGH:
+            return
+        for kind in (kind for kind, n in outcome.records.items() if n < outcome.sessions):
+            outcome.problems.append(f'{outcome.records[kind]} of {kind} stored: nothing is shown')
+        if outcome.silent > outcome.sessions / 4:
+            outcome.problems.append(f'tf never came in in {outcome.silent} sessions')
 
     def _acknowledgements(self) -> None:
         """Check that what the gateway acknowledged is there, to the byte: the spool has deleted it."""
@@ -328,6 +342,7 @@ class _Session:
     def _conditions(self) -> None:
         begin_ns, end_ns = self._start_ns, self._round.kill_ns
         runs = self._door.standstills(begin_ns, end_ns)
+        self._outcome.silent += not self._door.came['tf']
         self._outcome.stood_s.append(max((later - at for at, later in runs), default=0) / S)
         self._outcome.flushes_s += [
             (end - begin) / S for begin, end in self._door.flushes if begin > begin_ns

@@ -171,9 +171,9 @@ class Campaign:
         path.unlink()
         path.write_text('\n'.join(lines) + '\n')
 
-    def check(self):
+    def check(self, rounds=1):
         one = Round(WALL - S, self.kill_ns, SESSION, 0.0, self.folder / 'door.txt')
-        outcome = Outcome(1, [one])
+        outcome = Outcome(1, [one] * rounds)
         log = self.folder / 'published.txt'
         Comparison(self.store, log, outcome, 0.25, self.acknowledged).run()
         return outcome
@@ -463,3 +463,8 @@ def test_a_picture_that_tf_could_place_is_not_missing_for_want_of_a_pose(campaig
     counted = f'count:camera.front:{Fate.POSE_FAILURES.value} 1 {campaign.kill_ns - S}'
     campaign.door(lambda lines: [*[e for e in lines if 'no_reference' not in e], counted])
     assert 'though tf was there' in campaign.check().problems[0]
+
+
+def test_a_campaign_without_tf_shows_nothing(campaign):
+    campaign.door(lambda lines: [line for line in lines if not line.startswith('tf')])
+    assert 'tf never came in in 1 sessions' in campaign.check(rounds=20).problems
