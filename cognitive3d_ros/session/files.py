@@ -6,6 +6,7 @@ listed when a session is first asked for something, and part files are read when
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,10 +21,12 @@ from cognitive3d_ros.wire.framing import (
     Part,
     PartHeader,
     PartName,
+    body_start,
     is_session_id,
     parse,
     parse_header,
     parse_part_name,
+    part_name,
 )
 from cognitive3d_ros.wire.identity import SessionIdentity
 from cognitive3d_ros.wire.schema import FORMAT_VERSIONS
@@ -32,6 +35,8 @@ JOURNAL = 'journal'
 _TEMPORARY = '.tmp'
 _HEADER_BYTES = 80 * 1024  # as long as a header may be; most are 400 bytes
 _PREFIX_BYTES = 4096
+_START_BYTES = 16384
+_RANK = {stream: rank for rank, stream in enumerate(STREAMS)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,12 @@ class PartFile:
     """One part of a session, as its file's name tells."""
 
     name: PartName
-    path: Path
+    folder: Path  # a day has 35,000 of them: the path is made when it is wanted
+
+    @property
+    def path(self) -> Path:
+        """Where it lies."""
+        return self.folder / self.label
 
     @property
     def stream(self) -> str:
@@ -53,8 +63,8 @@ class PartFile:
 
     @property
     def label(self) -> str:
-        """What it is called where something is said of it."""
-        return self.path.name
+        """What it is called where something is said of it: its file's name."""
+        return part_name(*self.name)
 
     def read(self) -> Part:
         """Read it whole. Raises FormatError or OSError."""
@@ -63,6 +73,11 @@ class PartFile:
     def read_header(self) -> PartHeader:
         """Read what it says of itself, without its body. Raises FormatError or OSError."""
         return _read_header(self.path)
+
+    def read_start(self) -> bytes:
+        """Read the first 16 KiB of it; return what of them is its body. Raises FormatError or OSError."""
+        with open_file(self.path) as file:
+            return body_start(file.read(_START_BYTES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +150,9 @@ def find_sessions(path: Path) -> Mapping[str, SessionFiles]:
     sessions = path / 'sessions'
     if sessions.is_dir():
         return _sessions_of(sessions, in_spool=(path / 'last_second').exists())
-    if path.name == 'sessions' or any(is_session_id(child.name) for child in _folders(path)):
+    if path.name == 'sessions' or _session_names(path):
         return _sessions_of(path, in_spool=(path.parent / 'last_second').exists())
-    files = [child for child in _children(path) if parse_part_name(child.name) is not None]
+    files = [path / name for name in _names(path) if parse_part_name(name) is not None]
     if is_session_id(path.resolve().name) and (files or (path / JOURNAL).exists()):
         root = path.resolve().parent.parent
         session_id = path.resolve().name
@@ -156,10 +171,8 @@ def find_sessions(path: Path) -> Mapping[str, SessionFiles]:
 
 
 def _sessions_of(folder: Path, *, in_spool: bool) -> dict[str, SessionFiles]:
-    names = [child.name for child in _folders(folder) if is_session_id(child.name)]
-    return {
-        name: SessionFiles(name, folder / name, in_spool) for name in sorted(names, key=_order)
-    }
+    names = sorted(_session_names(folder), key=_order)
+    return {name: SessionFiles(name, folder / name, in_spool) for name in names}
 
 
 def _loose(files: list[Path], folder: Path) -> dict[str, SessionFiles]:
@@ -170,7 +183,7 @@ def _loose(files: list[Path], folder: Path) -> dict[str, SessionFiles]:
         name = parse_part_name(path.name)
         if name is None:
             raise ReadError(f'{path} has not the name of a part: <stream>.<number>.<class>.c3d')
-        part = PartFile(name, path)
+        part = PartFile(name, path.parent)
         try:
             found.setdefault(_read_header(path).identity.session_id, []).append(part)
         except (FormatError, OSError) as error:
@@ -194,29 +207,29 @@ def _order(session_id: str) -> tuple[int, str]:
 
 
 def _in_order(parts: tuple[PartFile, ...] | list[PartFile]) -> tuple[PartFile, ...]:
-    return tuple(sorted(parts, key=lambda part: (STREAMS.index(part.name.stream), part.name)))
+    return tuple(sorted(parts, key=lambda part: (_RANK[part.name.stream], *part.name[1:])))
 
 
-def _children(folder: Path) -> list[Path]:
+def _names(folder: Path) -> list[str]:
     try:
-        return sorted(folder.iterdir())
+        return sorted(os.listdir(folder))  # noqa: PTH208 - names: 35,000 paths take long to sort
     except OSError as error:
         raise ReadError(f'{folder} cannot be read: {error.strerror}') from None
 
 
-def _folders(folder: Path) -> list[Path]:
-    return [child for child in _children(folder) if child.is_dir()]
+def _session_names(folder: Path) -> list[str]:
+    return [name for name in _names(folder) if is_session_id(name) and (folder / name).is_dir()]
 
 
 def _scan(folder: Path) -> tuple[list[PartFile], list[Path]]:
     parts: list[PartFile] = []
     others: list[Path] = []
-    for path in _children(folder):
-        name = parse_part_name(path.name)
+    for text in _names(folder):
+        name = parse_part_name(text)
         if name is not None:
-            parts.append(PartFile(name, path))
-        elif path.name != JOURNAL and not path.name.endswith(_TEMPORARY):
-            others.append(path)
+            parts.append(PartFile(name, folder))
+        elif text != JOURNAL and not text.endswith(_TEMPORARY):
+            others.append(folder / text)
     return parts, others
 
 

@@ -63,6 +63,20 @@ def read_records(stream: str, session_id: str, number: int, body: bytes) -> Sequ
     return records
 
 
+def quick_times(part: PartFile) -> Floats | None:
+    """Return when the records of a part were, in seconds, from its first bytes; None if they do not tell.
+
+    A part that is damaged further on may say something here and hold nothing that can be read.
+    """
+    try:
+        from cognitive3d_ros.wire import capnp_codec
+
+        times = capnp_codec.record_times(part.read_start())
+    except (ImportError, FormatError, OSError):
+        return None  # it is reported where it is read
+    return None if times is None else times / _MS_PER_S
+
+
 def record_fault(record: WireRecord) -> str:
     """Return why a record is not what it says, or nothing. Points are not decompressed."""
     if isinstance(record, CameraFrameRecord):
@@ -127,7 +141,9 @@ class Sensor(LazyColumn[S], Generic[S]):
         record: Any = self._stream.record(int(self._rows[index]))
         return record  # type: ignore[no-any-return]
 
-    def _loaded(self) -> bool:
+    @property
+    def loaded(self) -> bool:
+        """Whether all of it was read."""
         return self._stream.indexed
 
     def _streamed(self) -> Iterator[S]:
@@ -135,7 +151,7 @@ class Sensor(LazyColumn[S], Generic[S]):
         return found  # type: ignore[no-any-return]
 
     def __iter__(self) -> Iterator[S]:
-        return self.at(range(len(self))) if self._loaded() else self._streamed()
+        return self.at(range(len(self))) if self.loaded else self._streamed()
 
     def columns(self) -> dict[str, Any]:
         """Return ``time``, ``seq``, and the pose ``px py pz qx qy qz qw``; not what the records hold."""

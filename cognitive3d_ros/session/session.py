@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from configparser import ConfigParser
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +18,7 @@ from cognitive3d_ros.conventions import Convention
 from cognitive3d_ros.errors import FormatError, ReadError
 from cognitive3d_ros.session import streams
 from cognitive3d_ros.session.files import Listing, OpenPart, PartFile, SessionFiles, find_sessions
+from cognitive3d_ros.session.finding import Bounds, PartFinder
 from cognitive3d_ros.session.markers import Markers, Region, read_markers
 from cognitive3d_ros.session.metadata import StreamMetadata, stream_metadata
 from cognitive3d_ros.session.motion import Motion
@@ -44,6 +45,7 @@ from cognitive3d_ros.session.sensors import (
     Sensor,
     SensorStream,
     WireRecord,
+    quick_times,
     read_records,
 )
 from cognitive3d_ros.session.streams import Dynamics, Poses, Series
@@ -64,6 +66,15 @@ _HOLDS: Mapping[str, tuple[type[Record], ...]] = {
     LIDAR: (LaserScan, PointCloud),
 }
 """The kinds of record that each stream holds, in the order in which those of one time come."""
+_UPLOAD = {'poses': 'gaze', 'series': 'sensors'}
+"""The upload streams whose names are others."""
+_SLACK_S: Mapping[str, float] = {'poses': 60, 'dynamics': 60, 'series': 60}
+"""How much older than those before them records may be that carry the recorder's own time: it takes them on
+arrival, and they wait for tf or a worker, at the most for seconds."""
+_STAMPED_SLACK_S = 3660
+"""The same of records with a message's stamp, which may be an hour old (data format, Timestamps)."""
+_NEAR_S = 2, 60
+"""How far around a moment is looked for what is nearest to it, before all is read."""
 if TYPE_CHECKING:
     from cognitive3d_ros.session.editing import EditedSession
 
@@ -95,6 +106,7 @@ class Session(Sequence[Record]):
         self.files = files
         self.faults: list[Fault] = []
         self._timelines: dict[tuple[str, ...], Timeline] = {}
+        self._finders: dict[str, PartFinder] = {}
 
     def __repr__(self) -> str:
         return f'<Session {self.id} in {self.files.folder}>'
@@ -152,6 +164,12 @@ class Session(Sequence[Record]):
         return axes_of(self.convention)
 
     @property
+    def by_recorder(self) -> bool:
+        """Whether a recorder of version 1 or later recorded it: its properties say."""
+        major = str(self.properties.get('c3d.version', '')).partition('.')[0]
+        return major.isdecimal() and int(major) >= 1
+
+    @property
     def comment(self) -> str:
         """The session's comment, ``c3d.ros.comment``."""
         return str(self.properties.get('c3d.ros.comment', ''))
@@ -201,7 +219,7 @@ class Session(Sequence[Record]):
     @cached_property
     def poses(self) -> Poses:
         """The pose timeline, as it was stored."""
-        return streams.read_poses(lambda: self._bodies('gaze'), self._report)
+        return streams.read_poses(lambda: self._bodies('poses'), self._report)
 
     @cached_property
     def events(self) -> tuple[Event, ...]:
@@ -211,7 +229,7 @@ class Session(Sequence[Record]):
     @cached_property
     def series(self) -> Mapping[str, Series]:
         """The sensor series by name, each a sequence of ``(time, value)``."""
-        return streams.read_series(self._bodies('sensors'), self._report)
+        return streams.read_series(self._bodies('series'), self._report)
 
     @cached_property
     def dynamics(self) -> Dynamics:
@@ -275,7 +293,7 @@ class Session(Sequence[Record]):
 
     def pose_at(self, time: float) -> PoseSample | None:
         """Return the pose at a time, interpolated; None before the first sample and after the last."""
-        known, p, r, _ = self.track.at([time])
+        known, p, r, _ = self._track_around(time).at([time])
         if not known[0]:
             return None
         (x, y, z), (qx, qy, qz, qw) = p[0].tolist(), r[0].tolist()
@@ -311,13 +329,23 @@ class Session(Sequence[Record]):
     def find(
         self, kind: type[R], start: float = -float('inf'), end: float = float('inf')
     ) -> list[R]:
-        """Return the records of a kind, subtypes too, with start <= time < end."""
-        found: Any = self.timeline(kind).find(kind, start, end)
+        """Return the records of a kind, subtypes too, with start <= time < end.
+
+        Of a long session only the parts are read that can hold them.
+        """
+        if not start < end:
+            return []
+        found: Any = self._around(kind, start, end).find(kind, start, end)
         return found  # type: ignore[no-any-return]
 
     def nearest(self, kind: type[R], time: float) -> R | None:
         """Return the record of a kind, subtypes too, that is nearest in time."""
-        found: Any = self.timeline(kind).nearest(kind, time)
+        found: Any
+        for near_s in _NEAR_S:
+            found = self._around(kind, time - near_s, time + near_s).nearest(kind, time)
+            if found is not None and abs(found.time - time) < near_s:  # else others may be as near
+                return found  # type: ignore[no-any-return]
+        found = self.timeline(kind).nearest(kind, time)
         return found  # type: ignore[no-any-return]
 
     def pairs(self, *, bare: bool = False) -> Iterator[tuple[Motion | None, SensorRecord]]:
@@ -362,26 +390,104 @@ class Session(Sequence[Record]):
 
     def timeline(self, kind: type[Record] = Record) -> Timeline:
         """Return all records of the streams that may hold records of a kind; the others are not read."""
-        names = tuple(
-            name for name, kinds in _HOLDS.items() if any(issubclass(each, kind) for each in kinds)
-        )
+        names = _names(kind)
         if names not in self._timelines:
-            self._timelines[names] = Timeline([run for name in names for run in self._runs(name)])
+            runs = (run for name in names for run in _runs(self._whole(name)))
+            self._timelines[names] = Timeline(list(runs))
         return self._timelines[names]
 
-    def _runs(self, name: str) -> list[Run]:
+    # Of a while
+
+    def _around(self, kind: type[Record], start: float, end: float) -> Timeline:
+        """Return the records of a kind from start to end, and maybe others, reading no more than that needs."""
+        names = _names(kind)
+        if names in self._timelines:
+            return self._timelines[names]
+        records = [self._some(name, start, end) for name in names]
+        if all(each is None for each in records):
+            return self.timeline(kind)
+        return Timeline(
+            [
+                run
+                for name, some in zip(names, records, strict=True)
+                for run in _runs(self._whole(name) if some is None else some)
+            ]
+        )
+
+    def _track_around(self, time: float) -> Track:
+        """Return the pose timeline as far as it is needed for the pose at a time."""
+        start, end = time - _NEAR_S[-1], time + _NEAR_S[-1]
+        poses = None if 'track' in self.__dict__ else self._some('poses', start, end)
+        if poses is not None:
+            within = poses.time[(poses.time >= start) & (poses.time < end)]
+            if (within <= time).any() and (within >= time).any():
+                return Track(poses)
+        return self.track
+
+    def _whole(self, name: str) -> Any:
+        """Return all records of a stream."""
+        if name in (CAMERA, LIDAR):
+            return self._camera_stream if name == CAMERA else self._lidar_stream
+        return getattr(self, name)
+
+    def _some(self, name: str, start: float, end: float) -> Any:
+        """Return the records of the parts that can hold a while; None where all are there, or wanted."""
+        if self._was_read(name) or not self.by_recorder:
+            return None
+        sources = self._sources(name)
+        wanted = self._finder(name).within(start, end, each=name in (CAMERA, LIDAR))
+        if len(wanted) == len(sources):
+            return None
+        return self._read(name, [sources[part] for part in wanted])
+
+    def _was_read(self, name: str) -> bool:
+        if name in (CAMERA, LIDAR):
+            return self.was_read(name)
+        return self.poses.loaded if name == 'poses' else name in self.__dict__
+
+    def _finder(self, name: str) -> PartFinder:
+        if name not in self._finders:
+            sources = self._sources(name)
+
+            def bounds(part: int) -> Bounds | None:
+                source = sources[part]
+                if name in (CAMERA, LIDAR) and isinstance(source, PartFile):
+                    quick = quick_times(source)
+                    if quick is not None:
+                        return Bounds(float(quick.min()), float(quick.max()))
+                times = [run.time for run in _runs(self._read(name, [source]))]
+                every = np.concatenate([np.empty(0), *times])
+                return Bounds(float(every.min()), float(every.max())) if len(every) else None
+
+            slack_s = _SLACK_S.get(name, _STAMPED_SLACK_S)
+            self._finders[name] = PartFinder(len(sources), bounds, slack_s)
+        return self._finders[name]
+
+    def _sources(self, name: str) -> Sequence[PartFile | OpenPart]:
+        """Return what the records of a stream are in, by part number; last what is journalled only."""
+        return self._by_stream.get(_UPLOAD.get(name, name), [])
+
+    @cached_property
+    def _by_stream(self) -> Mapping[str, list[PartFile | OpenPart]]:
+        found: dict[str, list[PartFile | OpenPart]] = {}
+        every: list[PartFile | OpenPart] = [*self.listing.parts, *self.listing.open_parts]
+        for source in every:
+            found.setdefault(source.stream, []).append(source)
+        return found
+
+    def _read(self, name: str, sources: Sequence[PartFile | OpenPart]) -> Any:
+        """Return the records of some of a stream's parts."""
+        if name in (CAMERA, LIDAR):
+            parts = [source for source in sources if isinstance(source, PartFile)]
+            return SensorStream(parts, self._read_records, self.convention, self._report)
+        bodies = self._read_bodies(sources)
         if name == 'events':
-            events = self.events
-            times = np.array([event.time for event in events], dtype=np.float64)
-            return [Run([type(event) for event in events], times, events.__getitem__)]
+            return streams.read_events(bodies, self._report)
         if name == 'poses':
-            return [Run([PoseSample], self.poses.time, self.poses.__getitem__)]
-        if name == 'dynamics':
-            return [Run([DynamicSnapshot], self.dynamics.time, self.dynamics.__getitem__)]
+            return streams.read_poses(lambda: bodies, self._report)
         if name == 'series':
-            return [Run([each.kind], each.time, each.sample) for each in self.series.values()]
-        stream = self._camera_stream if name == CAMERA else self._lidar_stream
-        return [Run(stream.kinds, stream.time, stream.record)]
+            return streams.read_series(bodies, self._report)
+        return streams.read_dynamics(bodies, self._report)
 
     # Inside
 
@@ -398,15 +504,11 @@ class Session(Sequence[Record]):
 
     @cached_property
     def _camera_stream(self) -> SensorStream:
-        return self._sensor_stream(CAMERA)
+        return self._read(CAMERA, self._sources(CAMERA))  # type: ignore[no-any-return]
 
     @cached_property
     def _lidar_stream(self) -> SensorStream:
-        return self._sensor_stream(LIDAR)
-
-    def _sensor_stream(self, stream: str) -> SensorStream:
-        parts = [part for part in self.listing.parts if part.stream == stream]
-        return SensorStream(parts, self._read_records, self.convention, self._report)
+        return self._read(LIDAR, self._sources(LIDAR))  # type: ignore[no-any-return]
 
     def _sensor_names(self, stream: str) -> tuple[str, ...]:
         listed = str(self.properties.get(f'c3d.ros.{stream}s', ''))
@@ -429,14 +531,18 @@ class Session(Sequence[Record]):
         latest = [float(column.max()) for column in columns if len(column)]
         return max([self.start, *latest, *(event.time for event in self.events)])
 
-    def _bodies(self, stream: str, klass: str | None = None) -> Iterator[tuple[str, JsonBody]]:
-        """Give the bodies of a stream by part number, then what its recorder has only journalled."""
-        sources: list[PartFile | OpenPart] = [*self.listing.parts, *self.listing.open_parts]
+    def _bodies(self, name: str, klass: str | None = None) -> Iterator[tuple[str, JsonBody]]:
+        """Give the bodies of a stream, as :meth:`_sources` has them."""
+        wanted = [each for each in self._sources(name) if klass in (None, each.klass)]
+        return self._read_bodies(wanted)
+
+    def _read_bodies(
+        self, sources: Iterable[PartFile | OpenPart]
+    ) -> Iterator[tuple[str, JsonBody]]:
         for source in sources:
-            if source.stream == stream and klass in (None, source.klass):
-                body = self._body(source)
-                if body is not None:
-                    yield source.label, body
+            body = self._body(source)
+            if body is not None:
+                yield source.label, body
 
     def _body(self, source: PartFile | OpenPart) -> JsonBody | None:
         """Return a checked body, or report why there is none."""
@@ -475,6 +581,26 @@ class Session(Sequence[Record]):
         fault = Fault(part, reason)
         if fault not in self.faults:  # gaze parts are read for properties and for poses
             self.faults.append(fault)
+
+
+def _names(kind: type[Record]) -> tuple[str, ...]:
+    """Return the streams that may hold records of a kind."""
+    return tuple(name for name, kinds in _HOLDS.items() if any(issubclass(k, kind) for k in kinds))
+
+
+def _runs(records: Any) -> list[Run]:
+    """Return the records of a stream, or of some of its parts, for a timeline."""
+    if isinstance(records, SensorStream):
+        return [Run(records.kinds, records.time, records.record)]
+    if isinstance(records, tuple):
+        times = np.array([event.time for event in records], dtype=np.float64)
+        return [Run([type(event) for event in records], times, records.__getitem__)]
+    if isinstance(
+        records, Mapping
+    ):  # by name: the order of their first samples is not known from a part
+        return [Run([one.kind], one.time, one.sample) for _, one in sorted(records.items())]
+    kind = PoseSample if isinstance(records, Poses) else DynamicSnapshot
+    return [Run([kind], records.time, records.__getitem__)]
 
 
 def _header_of(part: PartFile) -> PartHeader | None:

@@ -102,8 +102,9 @@ class LazyColumn(Column[T], Generic[T]):
     So the first records of a day are there at once.
     """
 
-    def _loaded(self) -> bool:
-        """Say whether all of it was read."""
+    @property
+    def loaded(self) -> bool:
+        """Whether all of it was read."""
         raise NotImplementedError
 
     def _streamed(self) -> Iterator[T]:
@@ -115,7 +116,7 @@ class LazyColumn(Column[T], Generic[T]):
     @overload
     def __getitem__(self, index: slice) -> list[T]: ...
     def __getitem__(self, index: int | slice) -> T | list[T]:
-        if not self._loaded():
+        if not self.loaded:
             if isinstance(index, int) and 0 <= index < _EARLY:
                 found = list(islice(self._streamed(), index, index + 1))
                 if found:
@@ -125,7 +126,7 @@ class LazyColumn(Column[T], Generic[T]):
         return super().__getitem__(index)
 
     def __iter__(self) -> Iterator[T]:
-        return super().__iter__() if self._loaded() else self._streamed()
+        return super().__iter__() if self.loaded else self._streamed()
 
 
 _EARLY = 200
@@ -178,7 +179,9 @@ class Poses(LazyColumn[PoseSample]):
     def _item(self, index: int) -> PoseSample:
         return _pose_sample(self._all, index)
 
-    def _loaded(self) -> bool:
+    @property
+    def loaded(self) -> bool:
+        """Whether all of it was read."""
         return '_all' in self.__dict__
 
     def _streamed(self) -> Iterator[PoseSample]:

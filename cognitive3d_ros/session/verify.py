@@ -297,19 +297,13 @@ def _snapshot_count(session: Session) -> Iterator[Finding]:
 
 def _health_end(session: Session) -> Iterator[Finding]:
     """Check that the health series go on up to the end, where the recorder takes them once more."""
-    if not _ended_well(session) or not _is_current(session):
+    if not _ended_well(session) or not session.by_recorder:
         return
     health = [s.time.max() for n, s in session.series.items() if n.startswith('c3d.') and len(s)]
     last = max(map(float, health), default=session.start)
     if session.end - last > _HEALTH_END_S:
         text = f'sensors: the health series end {session.end - last:.2f} s before the session does'
         yield Finding(Kind.MISSING, text)
-
-
-def _is_current(session: Session) -> bool:
-    """Say whether a recorder of version 1 or later recorded the session: its parts say."""
-    version = str(session.properties.get('c3d.version', ''))
-    return version[:1].isdigit() and version[0] != '0'
 
 
 def _clock_steps(session: Session) -> Iterator[Finding]:

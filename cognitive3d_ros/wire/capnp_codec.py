@@ -52,6 +52,7 @@ _WORD_BYTES = 8
 _HEAD_WORDS = (
     128  # of a record without its data and rays; a longer name only costs a second segment
 )
+_RECORDS = 4  # which of a CameraPart's or a LidarPart's pointers is the list
 _SCAN = 3  # which of a LidarScan's pointers is the scan
 _RANGES, _INTENSITIES = 0, 1  # and of a LaserScan's
 
@@ -153,6 +154,56 @@ def decode_camera(body: bytes) -> CameraPart:
 def decode_lidar(body: bytes) -> LidarPart:
     """Read a lidar part; raises FormatError as :func:`decode_camera` does."""
     return _decode(body, _lidar.LidarPart, _lidar_part)
+
+
+def record_times(start: bytes) -> NDArray[np.uint64] | None:
+    """Return the times in milliseconds of the records of a camera or lidar part, from the start of its body.
+
+    A part's list of records comes before their pictures and points, and a few KiB hold it. None where they do
+    not, or the message is not laid out like that: then it must be decoded.
+    """
+    words = _unpacked(start, _HEAD_WORDS)
+    try:
+        root = int(words[1])
+        at = 2 + _offset(root) + (root >> 32 & 0xFFFF) + _RECORDS
+        pointer = int(words[at])
+        first = at + 1 + _offset(pointer)
+        tag = int(words[first])
+    except IndexError:
+        return None
+    one_segment, is_struct = words[0] & 0xFFFFFFFF == 0, root & 3 == 0 and root >> 48 > _RECORDS
+    is_list = pointer & 3 == 1 and pointer >> 32 & 7 == 7  # of structs
+    count, size = tag >> 2 & 0x3FFFFFFF, (tag >> 32 & 0xFFFF) + (tag >> 48)
+    if not (one_segment and is_struct and is_list and min(at, first) >= 2 and tag >> 32 & 0xFFFF):
+        return None
+    end = first + 1 + (count - 1) * size + 1  # the time is the first word of either struct
+    words = _unpacked(start, end)
+    return words[first + 1 : end : size] if count and len(words) == end else None
+
+
+def _unpacked(packed: bytes, count: int) -> NDArray[np.uint64]:
+    """Unpack up to so many words of a packed message, of which maybe only the start is there."""
+    tags, values = bytearray(), bytearray()  # of each word which of its bytes are there, and these
+    at = 0
+    while at < len(packed) and len(tags) < count:
+        tag = packed[at]
+        upto = at + 1 + tag.bit_count()
+        tags.append(tag)
+        values += packed[at + 1 : upto]
+        at = upto
+        if tag in (0, 0xFF) and at < len(packed):  # a run of words that are nothing, or all there
+            run, at = packed[at], at + 1
+            tags += bytes([tag]) * run
+            if tag:
+                values += packed[at : at + _WORD_BYTES * run]
+                at += _WORD_BYTES * run
+    there = np.unpackbits(np.frombuffer(tags, np.uint8), bitorder='little').astype(np.bool_)
+    places = np.flatnonzero(there)[: len(values)]
+    out = np.zeros(len(there), np.uint8)
+    out[places] = np.frombuffer(values, np.uint8)[: len(places)]
+    # What is cut off is as if it were nothing: only words before that are given.
+    whole = len(tags) if len(places) == there.sum() else int(places[-1:].sum()) // _WORD_BYTES
+    return out.view('<u8')[: min(count, whole)]
 
 
 def _text(value: str) -> bytes:

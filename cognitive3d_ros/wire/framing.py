@@ -151,11 +151,21 @@ def parse_header(prefix: bytes) -> PartHeader:
     Raises:
         NewerFormatError, FormatError: as :func:`parse` does.
     """
-    header_len, _ = _lengths(prefix)
+    header, _ = _split(prefix)
+    return _header(header)
+
+
+def body_start(prefix: bytes) -> bytes:
+    """Return what of a part's body is in its first bytes. Raises as :func:`parse_header` does."""
+    return _split(prefix)[1]
+
+
+def _split(prefix: bytes) -> tuple[bytes, bytes]:
+    header_len, body_len = _lengths(prefix)
     end = _FIXED.size + header_len
     if len(prefix) < end:
         raise FormatError(f'cut off in the header: {len(prefix)} of {end} bytes are there')
-    return _header(prefix[_FIXED.size : end])
+    return prefix[_FIXED.size : end], prefix[end : end + body_len]
 
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
