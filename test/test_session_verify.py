@@ -217,6 +217,10 @@ def test_gaps_in_the_pose_timeline(folder):
     assert findings(folder) == [
         (Kind.NOTE, f'{text}: tf had no pose then, as the recorder counted')
     ]
+    (folder / 'gaze.000004.pose.c3d').unlink()
+    write(folder, 'gaze', 4, 'pose', [pose(n / 10) for n in range(60, 80)])
+    text = f'poses: 3 missing in a gap of 0.40 s from {at(1.9):.5f}'
+    assert any(said.startswith(text) for _, said in findings(folder))
 
 
 def test_steps_of_the_clock_are_named(folder):

@@ -270,10 +270,8 @@ def _gaps(session: Session) -> Iterator[Finding]:
     missing = int(np.rint(steps[holes] / interval - 1).sum())
     longest = int(holes[np.argmax(steps[holes])])
     counted = _last(session, Count.POSE_FAILURES.value) or 0
-    text = (
-        f'poses: {missing} missing in {len(holes)} gaps, the longest {steps[longest]:.2f} s '
-        f'from {times[longest]:.5f}'
-    )
+    gaps = 'a gap of' if len(holes) == 1 else f'{len(holes)} gaps, the longest'
+    text = f'poses: {missing} missing in {gaps} {steps[longest]:.2f} s from {times[longest]:.5f}'
     if missing <= counted:
         yield Finding(Kind.NOTE, f'{text}: tf had no pose then, as the recorder counted')
     else:
