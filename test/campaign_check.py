@@ -494,7 +494,7 @@ class _Session:
         outcome.losses[kind].append(loss)
         outcome.lost_bytes[kind].append(lost_bytes)
         # The one that closes the part, one at work, and what came in while the part was written.
-        late = RATES_HZ[kind] * (self._slack_s + stood_s)
+        late = RATES_HZ[kind] * (self._slack_s + stood_s + self._door.wrote_s(one.kill_ns))
         most = OPEN_PART_BYTES + ENTRY_BYTES[kind] * (2 + late)
         if loss.net_s > OPEN_PART_S + FLUSH_S + self._slack_s or lost_bytes > most:
             text = f'{lost_bytes / 1e6:.2f} MB of {loss.lost_s:.3f} s before the kill are missing'

@@ -28,6 +28,7 @@ class Door:
     )
     counted: list[tuple[int, str, int]] = field(default_factory=list)
     flushes: list[tuple[int, int]] = field(default_factory=list)
+    flushing_ns: int = 0  # when the last flush was begun
     beats_ns: list[int] = field(default_factory=list)
 
     @classmethod
@@ -38,6 +39,8 @@ class Door:
             kind, number, wall_ns = line.split()
             if kind == 'beat':
                 door.beats_ns.append(int(wall_ns))
+            elif kind == 'flushing':
+                door.flushing_ns = int(number)
             elif kind == 'flush':
                 door.flushes.append((int(number), int(wall_ns)))
             elif kind.startswith('count:'):
@@ -58,6 +61,10 @@ class Door:
     def durable_ns(self) -> int:
         """Return since when a record is not known to be durable: the begin of the last flush that returned."""
         return self.flushes[-1][0] if self.flushes else 0
+
+    def wrote_s(self, end_ns: int) -> float:
+        """Return for how long the flush had run that the process was killed in; 0 if it was in none."""
+        return (end_ns - self.flushing_ns) / S if self.flushing_ns > self.durable_ns() else 0.0
 
     def standstills(self, begin_ns: int, end_ns: int) -> list[tuple[int, int]]:
         """Return from when to when nothing could run, within a time that ends with the process."""

@@ -4,7 +4,7 @@ What DDS still holds when the node is killed has not come in, and what it lost n
 can that be told from what the recorder lost. :mod:`campaign_door` reads it. Besides, the log has
 
 - what the recorder counts as lost, and why: its own health series tell it every five seconds only;
-- its flushes, once they have returned: what was recorded before one is durable;
+- its flushes, when they begin and when they have returned: what was recorded before one is durable;
 - beats, which tell when nothing in this process could run. What stands where then is printed.
 """
 
@@ -79,6 +79,7 @@ class NotingLedger(Ledger):
 class NotingRecorder(Recorder):
     def flush(self):
         begin_ns = time.time_ns()
+        note('flushing', begin_ns)
         super().flush()
         note('flush', begin_ns)
 

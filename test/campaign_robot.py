@@ -24,8 +24,7 @@ from tf2_msgs.msg import TFMessage
 LATCHED = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 # Reliable, and kept for a good while: it is not DDS that is put to the test.
 RELIABLE = QoSProfile(depth=2000)
-# As drivers publish them. (Where big ones are reliable, Fast DDS now and then keeps a node that has just found
-# their publisher busy for seconds with pieces that it cannot read.)
+# As drivers publish them.
 PICTURES = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
