@@ -379,7 +379,11 @@ def test_a_browser_shows_it_in_the_dark(rich, tmp_path, browser):
 def test_a_browser_shows_a_session_without_a_pose(tmp_path, browser):
     folder = tmp_path / SESSION
     write(folder, 'events', 1, 'events', [event('c3d.sessionStart', 0), event('lap', 3)])
-    write(folder, 'sensors', 1, 'series', [{'name': 'a', 'data': [[at(1), 1], [at(2), 5]]}])
+    name = 'a.series.of.a.very.long.name' * 6
+    write(folder, 'sensors', 1, 'series', [{'name': name, 'data': [[at(1), 1], [at(2), 5]]}])
     page = tmp_path / 'report.html'
-    page.write_text(make_report(open_session(folder)).page, 'utf-8')
-    assert 'No pose was recorded.' in browser(page, tmp_path, '--dump-dom')
+    measure = '<script>document.title = document.documentElement.scrollWidth</script>'
+    page.write_text(make_report(open_session(folder)).page + measure, 'utf-8')
+    dom = browser(page, tmp_path, '--dump-dom', '--window-size=500,900')
+    assert 'No pose was recorded.' in dom
+    assert '<title>500</title>' in dom  # nothing sticks out, on a small screen either
