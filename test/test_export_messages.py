@@ -9,14 +9,17 @@ import rich_session
 import yaml
 from mcap.reader import make_reader
 from mcap_ros2.decoder import DecoderFactory
+from pocolog_reader import read as read_pocolog
 from recording_rig import REQUIRED, Lines
 from rosbags.highlevel import AnyReader
 from rosbags.rosbag2 import Reader as Rosbag2
 from stored import SESSION, at, cloud_record, event, pose, whole, write, write_sensors
 from stored import body as json_body
+from test_rawlog import objects
 
 from cognitive3d_ros import open_session
 from cognitive3d_ros.bags.door import record_bag
+from cognitive3d_ros.comments import parse_blocks
 from cognitive3d_ros.conventions import CONVENTIONS
 from cognitive3d_ros.export import Options, export_session
 from cognitive3d_ros.export.serialiser import Serialiser, make_typestore
@@ -480,6 +483,13 @@ def test_what_snapshots_and_events_say_besides(tmp_path):
     export_session(open_session(folder), 'mcap', tmp_path / 'a.mcap')
     told = [json.loads(m.data) for _, m in of('/events/all', decoded(tmp_path / 'a.mcap'))]
     assert [each.get('dynamic_id') for each in told if each['name'] == 'lost'] == ['body']
+    export_session(open_session(folder), 'pocolog', tmp_path / 'a.0.log')
+    streams = read_pocolog((tmp_path / 'a.0.log').read_bytes())
+    pairs = [(value['key'], value['value']) for _, value in streams['events'].samples]
+    assert ('lost.dynamic_id', 'body') in pairs
+    export_session(open_session(folder), 'rawlog', tmp_path / 'a.rawlog')
+    blocks = parse_blocks(objects(tmp_path / 'a.rawlog')[0].text)
+    assert any(json.loads(e).get('dynamic_id') == 'body' for e in blocks['c3d.events'].values())
     snapshot = {'id': 'body', 'properties': [{'enabled': False}]} | pose(2)
     write(folder, 'dynamics', 2, 'pose', [snapshot])
     for to in ('mcap', 'rosbag2', 'pocolog'):

@@ -410,6 +410,7 @@ def test_a_rangefinder_whose_mount_is_not_known_is_named(folder, tmp_path, mount
     )
     (found,) = of(mrpt.Ranges, objects(tmp_path / 'run.rawlog'))
     assert found.measured[0][1].xyz == [0, 0, 0]
+    assert (found.min_range, found.max_range) == (0, math.inf)
 
 
 # MRPT's own files

@@ -57,7 +57,7 @@ def rangefinders(job: Job, robot: str) -> dict[str, Rangefinder]:
             name,
             METRES[str(about['units'])],
             _number(about['range_min_centimeters']) / 100,
-            _number(about['range_max_centimeters']) / 100,
+            _number(about['range_max_centimeters']) / 100 or math.inf,  # no limit is known
             math.radians(2 * _number(about['cone_half_angle_degrees'])),
             pose or mrpt.Pose3D(),
         )
