@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import shutil
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+import yaml
 from recording_rig import REQUIRED, Rig
 
 from cognitive3d_ros.cli.main import main
@@ -149,6 +155,46 @@ def test_recover_says_what_is_wrong(c3d, spool):
     assert 'cut off' in err
 
 
+def test_recover_fails_where_a_session_stays_open(c3d, spool, monkeypatch):
+    """The disk takes no part: what is in the journal stays there, for the next try."""
+
+    def refuse(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr('cognitive3d_ros.spool.spool.write_part', refuse)
+        code, out, err = c3d('recover', spool, '--json')
+    assert code == 1
+    assert json.loads(out)['left_open'] == [SECOND]
+    assert 'No space left' in err
+    assert c3d('recover', spool)[0] == 0
+    assert open_session(spool, SECOND).events[-1].properties['Reason'] == 'abnormalEnd'
+
+
+def test_recover_whatever_file_was_cut_short(c3d, spool, tmp_path):
+    """Every other file stays as it is, every session gets an end, and nothing vanishes."""
+    files = {path: path.read_bytes() for path in sorted(spool.glob('sessions/*/*'))}
+    for cut, data in files.items():
+        if cut.parent.name == FIRST and cut.name != 'events.000001.events.c3d':
+            continue  # one of the session that has ended will do
+        for length in (0, len(data) // 2, len(data) - 1):
+            root = tmp_path / 'cut'
+            shutil.copytree(spool, root)
+            (root / cut.relative_to(spool)).write_bytes(data[:length])
+            assert c3d('recover', root)[0] in (0, 3), (cut, length)
+            assert not list(root.glob('sessions/*/journal')), (cut, length)
+            for path, content in files.items():
+                if path not in (cut, spool / 'sessions' / SECOND / 'journal'):
+                    assert (root / path.relative_to(spool)).read_bytes() == content
+            if cut.name != 'journal':
+                kept = [root / cut.relative_to(spool), *root.glob(f'quarantine/*{cut.name}')]
+                assert data[:length] in [path.read_bytes() for path in kept if path.exists()]
+                assert c3d('verify', root)[0] == 3, (cut, length)
+            last = open_session(root, SECOND).events[-1]
+            assert (last.name, last.properties['Reason']) == ('c3d.sessionEnd', 'abnormalEnd')
+            shutil.rmtree(root)
+
+
 def test_drain(c3d, spool, tmp_path):
     with running_gateway(tmp_path / 'store', key='secret') as gateway:
         code, out, _ = c3d('drain', spool, '--gateway', gateway.url, '--key', 'secret', '--json')
@@ -177,6 +223,41 @@ def test_drain_by_the_parameters(c3d, spool, tmp_path, monkeypatch):
     assert ' 0 left' in out
 
 
+@pytest.mark.parametrize('required', [True, False])
+def test_drain_to_a_gateway_that_acknowledges_by_its_status_alone(
+    c3d, spool, tmp_path, monkeypatch, required
+):
+    monkeypatch.setenv('C3D_APPLICATION_KEY', 'secret')
+    with ThreadingHTTPServer(('127.0.0.1', 0), Acknowledging) as server:
+        threading.Thread(target=server.serve_forever).start()
+        given = {
+            'gateway': f'http://127.0.0.1:{server.server_port}',
+            'upload.require_ack_header': required,
+        }
+        params = tmp_path / 'params.yaml'
+        params.write_text(yaml.safe_dump({'cognitive3d': {'ros__parameters': REQUIRED | given}}))
+        timeout_s = 0.2 if required else 60  # one try, or until all is delivered
+        code, out, err = c3d('drain', spool, '--params', params, '--timeout', timeout_s)
+        server.shutdown()
+    assert code == (1 if required else 0)
+    assert ('cvr-request-time' in err) is required
+    assert (' 0 left' in out) is not required
+
+
+class Acknowledging(BaseHTTPRequestHandler):
+    """Answers 204, and no more."""
+
+    protocol_version = 'HTTP/1.1'
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers['Content-Length']))
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
 def test_drain_puts_aside_what_cannot_be_read_and_retry_what_can(c3d, spool, tmp_path):
     damage(spool)
     good = (spool / 'sessions' / FIRST / 'events.000001.events.c3d').read_bytes()
@@ -203,6 +284,11 @@ def test_drain_puts_aside_what_cannot_be_read_and_retry_what_can(c3d, spool, tmp
     code, out, _ = c3d('retry', spool)
     assert code == 3
     assert 'part 1 of events is there already' in out
+    for path in (spool / 'quarantine').iterdir():
+        path.unlink()
+    code, out, _ = c3d('retry', spool)
+    assert code == 0
+    assert '0 parts put back, 0 stay' in out
 
 
 def test_drain_gives_up(c3d, spool):

@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import hmac
 import json
 import os
 import socket
@@ -481,6 +482,21 @@ def test_the_key(tmp_path):
         # A big part with a wrong key hears 401, not a broken connection.
         wrong = BINARY | {'Authorization': 'APIKEY:DATA x'}
         assert post(gateway, 'camera', bytes(20_000_000), wrong).status_code == 401
+
+
+def test_keys_are_compared_in_constant_time(tmp_path, monkeypatch):
+    """By the function made for it, over digests: neither a key's letters nor its length can be timed."""
+    compared = []
+
+    def compare(given, wanted, compare=hmac.compare_digest):
+        compared.append((len(given), len(wanted)))
+        return compare(given, wanted)
+
+    monkeypatch.setattr(hmac, 'compare_digest', compare)
+    with running_gateway(tmp_path / 'store', key='K3Y') as gateway:
+        for given in ('', 'APIKEY:DATA K', 'APIKEY:DATA ' + 'K' * 1000, 'APIKEY:DATA K3Y'):
+            post(gateway, 'gaze', GAZE, JSON | {'Authorization': given})
+    assert compared == [(32, 32)] * 4
 
 
 def test_remote_variables(tmp_path):

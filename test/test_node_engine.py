@@ -15,11 +15,13 @@ from recording_rig import HOST, REQUIRED, WALL, Lines, Stored
 from cognitive3d_ros.clock import ManualClocks, Reading
 from cognitive3d_ros.counters import Drop
 from cognitive3d_ros.errors import SessionError, SpoolLockedError
+from cognitive3d_ros.node import engine as engine_module
 from cognitive3d_ros.node.engine import Engine, write_wait_s
 from cognitive3d_ros.parameters import parse
 from cognitive3d_ros.recording.sensors import codec
-from cognitive3d_ros.spool import Fs, Spool
+from cognitive3d_ros.spool import Fs, Spool, SpoolLimits
 from cognitive3d_ros.tf import TransformBuffer
+from cognitive3d_ros.upload.transport import RequestsTransport
 from cognitive3d_ros.wire.records import CameraFrameRecord, Pose
 
 S = 10**9
@@ -103,6 +105,29 @@ def test_no_session_starts_by_itself_where_none_is_asked_for(make):
     assert engine.end_session('done') == session_id
     with pytest.raises(SessionError):
         engine.end_session('done')
+
+
+def test_the_parameters_of_spool_and_uploads_get_there(make, monkeypatch):
+    made = []
+
+    class Noted(RequestsTransport):
+        def __init__(self, **given):
+            made.append(given)
+            super().__init__(**given)
+
+    monkeypatch.setattr(engine_module, 'RequestsTransport', Noted)
+    engine = make(
+        **{
+            'spool.max_bytes': 1 << 30,
+            'spool.min_free_bytes': 1 << 20,
+            'upload.timeout_s': 7.0,
+            'upload.max_bytes_per_s': 5000,
+            'upload.require_ack_header': False,
+        }
+    )
+    assert engine.spool.limits == SpoolLimits(max_bytes=1 << 30, min_free_bytes=1 << 20)
+    assert (made[0]['timeout_s'], made[0]['max_bytes_per_s']) == (7.0, 5000)
+    assert engine.uploader._require_ack is False
 
 
 def held():

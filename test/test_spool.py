@@ -95,6 +95,14 @@ class FailingFs(Fs):
         self._check('make_folder')
         super().make_folder(path)
 
+    def rename(self, old, new):
+        self._check('rename')
+        super().rename(old, new)
+
+    def scan(self, path):
+        self._check('scan')
+        return super().scan(path)
+
     def remove(self, path):
         self._check('remove')
         super().remove(path)
@@ -598,6 +606,34 @@ def test_a_part_that_cannot_be_read_now_stays(tmp_path):
     spool.close()
 
 
+def test_a_part_on_a_bad_spot_of_the_disk(tmp_path):
+    """It is put aside, and the queue goes on; where the whole disk fails, it stays and is tried again."""
+    folder = tmp_path / 'sessions' / FIRST
+    folder.mkdir(parents=True)
+    (folder / 'events.000001.events.c3d').write_bytes(WHOLE)
+    fs = FailingFs()
+    ledger = Ledger()
+    spool = open_spool(tmp_path, fs=fs, ledger=ledger)
+    (ref,) = spool.parts()
+    for more in ('rename', 'create', 'scan'):
+        fs.refuse = {'read': errno.EIO, more: errno.EIO}
+        for _ in range(5):
+            with pytest.raises(SpoolError, match='Input/output error'):
+                spool.read(ref)
+    assert list(spool.parts()) == [ref]
+    assert ledger.value(Count.PARTS_QUARANTINED) == 0
+    assert list((tmp_path / 'quarantine').iterdir()) == []
+    fs.refuse = {'read': errno.EIO}
+    with pytest.raises(FormatError, match='Input/output error'):
+        spool.read(ref)
+    fs.refuse = {}
+    assert list(spool.parts()) == []
+    assert list(quarantined(spool).values()) == ['it cannot be read: Input/output error']
+    assert ledger.value(Count.PARTS_QUARANTINED) == 1
+    assert not folder.exists()
+    spool.close()
+
+
 def test_a_newer_part_is_left_alone(tmp_path):
     folder = tmp_path / 'sessions' / FIRST
     folder.mkdir(parents=True)
@@ -1034,6 +1070,7 @@ def test_full_and_space_again(tmp_path):
     spool.limits = SpoolLimits(max_bytes=1 << 40, min_free_bytes=6000)
     session.flush()
     assert spool.full
+    assert 'the disk has 5000 left, of which 6000 are for others' in lines[-1]
     fs.free = 7000
     session.flush()
     assert not spool.full

@@ -25,7 +25,12 @@ class Quarantine:
     def move(self, path: Path, session_id: str, reason: str) -> str:
         """Move a file (or whatever has its name) here; return the name it has now."""
         name = self._note(path.name, session_id, reason)
-        self._fs.rename(path, self.folder / name)
+        try:
+            self._fs.rename(path, self.folder / name)
+        except OSError:
+            with contextlib.suppress(OSError):
+                self._fs.remove(self.folder / (name + REASON_SUFFIX))
+            raise
         return name
 
     def keep(self, filename: str, data: bytes, session_id: str, reason: str) -> str:

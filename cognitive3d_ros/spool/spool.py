@@ -60,6 +60,9 @@ from cognitive3d_ros.wire.identity import SessionIdentity
 
 LAST_SECOND = 'last_second'
 _STARVED_BYTES = 4 << 20  # what is made room for when the disk is full whatever it says is free
+_READ_TRIES = (
+    10  # of a part that the disk fails to read; each after a longer wait of the uploader's
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,8 @@ class Spool:
         """What was found at opening that is not as it should be, one sentence each."""
         self.on_part_due: Callable[[], None] = _nothing
         """Called, from any thread, when a flush before its time would lessen what a crash can cost."""
+        self.bulk = threading.Lock()
+        """Held while a part is put together or read: for a moment that takes several times its size."""
         self._log = log
         self._sessions = root / 'sessions'
         self._quarantine = Quarantine(fs, root / 'quarantine')
@@ -117,6 +122,7 @@ class Spool:
         self._undeleted: list[
             PartRef
         ] = []  # delivered or evicted, and the disk refused to remove it
+        self._failed_reads: dict[PartRef, int] = {}  # how often the disk has failed to read a part
         self._lock: int | None = None
 
     @classmethod
@@ -318,7 +324,8 @@ class Spool:
         """
         path = self._path(ref)
         try:
-            part = framing.parse(self.fs.read(path))
+            with self.bulk:
+                part = framing.parse(self.fs.read(path))
             header = part.header
             said = header.identity.session_id, header.stream, header.number, header.klass
             if said != ref[:4]:
@@ -338,6 +345,13 @@ class Spool:
             self.quarantine(ref, reason)
             raise FormatError(f'{path}: {reason}') from None
         except OSError as error:
+            reason = f'it cannot be read: {error.strerror}'
+            if (
+                error.errno == errno.EIO
+                and self._is_bad_spot(ref)
+                and self._put_aside(ref, reason)
+            ):
+                raise FormatError(f'{path}: {reason}') from None
             raise SpoolError(_advice(path, error)) from error
         return part
 
@@ -624,6 +638,7 @@ class Spool:
     def _forget(self, ref: PartRef) -> bool:
         """Take a part out of the index; False if it is not there."""
         with self._guard:
+            self._failed_reads.pop(ref, None)
             return self._index.remove(ref)
 
     def _unlink(self, ref: PartRef) -> None:
@@ -664,6 +679,25 @@ class Spool:
         except OSError as error:
             return f'{path}: {reason}; it cannot be moved away: {error.strerror}'
         return f'{path}: {reason}; moved to quarantine/{name}'
+
+    def _is_bad_spot(self, ref: PartRef) -> bool:
+        """Count a read that failed; say whether it has so often that it will always."""
+        with self._guard:
+            self._failed_reads[ref] = self._failed_reads.get(ref, 0) + 1
+            return self._failed_reads[ref] >= _READ_TRIES
+
+    def _put_aside(self, ref: PartRef, reason: str) -> bool:
+        """Quarantine a part on a bad spot of the disk; False, and it stays, if all of the disk fails."""
+        path = self._path(ref)
+        try:
+            name = self._quarantine.move(path, ref.session_id, reason)
+        except OSError:
+            return False
+        self._forget(ref)
+        self.ledger.count(Count.PARTS_QUARANTINED)
+        self._log(f'{path}: {reason}; moved to quarantine/{name}')
+        self._tidy(ref.session_id)
+        return True
 
     def _fault(self, text: str) -> None:
         """Note what is not as it should be, at opening."""
