@@ -14,8 +14,9 @@ published, and a log of what of it came in at the node (campaign_node.py):
 - the parts of each stream are numbered from 1 without a gap; the session begins with its start, and ends as the
   recovery ends it: abnormalEnd, at its latest record; and c3d verify finds nothing that the logs do not
   explain;
-- every part that the gateway ever acknowledged is in its store, to the byte. (What a process has written
-  outlives it; that it outlives a power cut too is the matter of test_power_cut.py.)
+- every part that was ever sent is in the gateway's store, whatever the answer was; one that it ever
+  acknowledged, to the byte. (What a process has written outlives it; that it outlives a power cut too is the
+  matter of test_power_cut.py.)
 
 The window is that of the README: ``spool.flush_s`` (1 s), and for what has a pose 0.5 s of waiting for tf.
 test_campaign_check.py shows that each of these faults would be found.
@@ -291,9 +292,9 @@ def run(folder: Path, *, rounds: int, seed: int, limit_s: float, slack_s: float)
     outcome.half_written = _half_written(spool)
     if left := [str(path) for path in spool.rglob('*.*') if path not in outcome.half_written]:
         outcome.problems.append(f'left in the spool: {left}')
-    acknowledged = dict(front.acknowledged)
+    offered = dict(front.offered)
     numbered = os.environ.get('ROS_DISTRO') != 'humble'
-    Comparison(gateway.store, robot.log, outcome, slack_s, acknowledged, numbered=numbered).run()
+    Comparison(gateway.store, robot.log, outcome, slack_s, offered, numbered=numbered).run()
     return outcome
 
 

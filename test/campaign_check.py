@@ -194,8 +194,9 @@ class Outcome:
 class Comparison:
     """Holds the store against the logs.
 
-    ``slack_s`` is what a loss may be beyond the window; ``acknowledged`` has the SHA-256 of each part that the
-    gateway said it had, by its key; ``numbered`` says whether the middleware tells the numbers of messages.
+    ``slack_s`` is what a loss may be beyond the window; ``offered`` has the SHA-256 of each part that the
+    gateway said it had, by its key, empty of one that was sent and not acknowledged; ``numbered`` says
+    whether the middleware tells the numbers of messages.
     """
 
     def __init__(
@@ -204,7 +205,7 @@ class Comparison:
         log: Path,
         outcome: Outcome,
         slack_s: float,
-        acknowledged: dict[str, str] | None = None,
+        offered: dict[str, str] | None = None,
         *,
         numbered: bool = True,
     ) -> None:
@@ -213,7 +214,7 @@ class Comparison:
         self._published = Door.read(log).came
         self._begin_ns = self._published['tf'][0]
         self._outcome, self._slack_s = outcome, slack_s
-        self._acknowledged = acknowledged or {}
+        self._offered = offered or {}
         self._seen: dict[str, set[int]] = {kind: set() for kind in RATES_HZ}
 
     def run(self) -> None:
@@ -257,18 +258,20 @@ class Comparison:
             outcome.problems.append(f'tf never came in in {outcome.silent} sessions')
 
     def _acknowledgements(self) -> None:
-        """Check that what the gateway acknowledged is there, to the byte: the spool has deleted it."""
+        """Check that what was sent is there; what was acknowledged, so that it is deleted, to the byte."""
         there: dict[str, str] = {}
         for path in self._store.glob('sessions/*/*'):
             if name := parse_part_name(path.name):
                 body = parse(path.read_bytes()).body
                 key = f'{path.parent.name}/{name.stream}/{name.number}'
                 there[key] = hashlib.sha256(body).hexdigest()
-        for key, digest in self._acknowledged.items():
-            if there.get(key) != digest:
-                state = 'is another' if key in there else 'is not there'
-                self._outcome.problems.append(f'{key} was acknowledged, and {state}')
-        self._outcome.acknowledged = len(self._acknowledged)
+        for key, digest in self._offered.items():
+            if key not in there:
+                said = 'was acknowledged' if digest else 'was sent'
+                self._outcome.problems.append(f'{key} {said}, and is not there')
+            elif digest and there[key] != digest:
+                self._outcome.problems.append(f'{key} was acknowledged, and is another')
+        self._outcome.acknowledged = sum(map(bool, self._offered.values()))
 
     def _round(self, session_id: str) -> Round | None:
         """Return the round of a session: one may be killed before it can say what it has started."""

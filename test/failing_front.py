@@ -14,9 +14,10 @@ import requests
 class Front:
     """What the node takes for its gateway.
 
-    ``up`` passes on, ``failing`` fails in every way, ``down`` is not there. ``acknowledged`` has the SHA-256
-    of each part that the gateway behind has said it has, by its key; ``in_hand`` is how many it has been
-    given and has not answered; ``on_pass`` is called when one is given to it.
+    ``up`` passes on, ``failing`` fails in every way, ``down`` is not there. ``offered`` has the key of each
+    part that ever came, with the SHA-256 of what the gateway behind has said it has; empty where it has not.
+    ``in_hand`` is how many it has been given and has not answered; ``on_pass`` is called when one is given to
+    it.
     """
 
     MODES = ('up', 'failing', 'down')
@@ -24,7 +25,7 @@ class Front:
     def __init__(self, behind: str, chance: random.Random) -> None:
         self.behind, self.chance, self.mode = behind, chance, 'up'
         self.passed = self.failed = self.in_hand = 0
-        self.acknowledged: dict[str, str] = {}
+        self.offered: dict[str, str] = {}
         self.on_pass: Callable[[], None] = lambda: None
         self._server = _Server(('127.0.0.1', 0), self)
         self._address = self._server.server_address
@@ -66,6 +67,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         front = self.server.front
+        front.offered.setdefault(self.headers['Idempotency-Key'], '')
         fault = front.chance.choice(FAULTS) if front.mode == 'failing' else ''
         if front.mode == 'down' or fault == 'cut':
             self.close_connection = True
@@ -96,7 +98,7 @@ class _Handler(BaseHTTPRequestHandler):
         finally:
             front.in_hand -= 1
         if answer.ok:
-            front.acknowledged[self.headers['Idempotency-Key']] = hashlib.sha256(body).hexdigest()
+            front.offered[self.headers['Idempotency-Key']] = hashlib.sha256(body).hexdigest()
         return answer
 
     def _answer(self, status, headers, body) -> None:

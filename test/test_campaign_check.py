@@ -137,7 +137,7 @@ class Campaign:
     def __init__(self, folder, kill_ns, flushed_ns):
         self.folder, self.kill_ns, self.flushed_ns = folder, kill_ns, flushed_ns
         self.store, self.session = folder / 'store', folder / 'store' / 'sessions' / SESSION
-        self.acknowledged = {}
+        self.offered = {}
 
     def parts(self, stream):
         paths = sorted(self.session.glob(f'{stream}.*'))
@@ -175,7 +175,7 @@ class Campaign:
         one = Round(WALL - S, self.kill_ns, SESSION, 0.0, self.folder / 'door.txt')
         outcome = Outcome(1, [one] * rounds)
         log = self.folder / 'published.txt'
-        Comparison(self.store, log, outcome, 0.25, self.acknowledged).run()
+        Comparison(self.store, log, outcome, 0.25, self.offered).run()
         return outcome
 
 
@@ -363,11 +363,15 @@ def remove_session(campaign):
 
 
 def acknowledge_nothing(campaign):
-    campaign.acknowledged = {f'{SESSION}/events/7': '00'}
+    campaign.offered = {f'{SESSION}/events/7': '00'}
+
+
+def send_in_vain(campaign):
+    campaign.offered = {f'{SESSION}/camera/99': ''}
 
 
 def acknowledge_another(campaign):
-    campaign.acknowledged = {f'{SESSION}/events/1': '00'}
+    campaign.offered = {f'{SESSION}/events/1': '00'}
 
 
 def set_aside(campaign):
@@ -412,6 +416,7 @@ def leave_half_a_part(campaign):
         (remove_the_last_parts, r'picture: \d+\.\d+ MB of \d\.\d+ s before the kill are missing'),
         (remove_session, 'was started, and is not in the store'),
         (acknowledge_nothing, 'events/7 was acknowledged, and is not there'),
+        (send_in_vain, 'camera/99 was sent, and is not there'),
         (acknowledge_another, 'events/1 was acknowledged, and is another'),
         (leave_half_a_part, 'half written is still there'),
         (set_aside, 'found damaged parts in its store'),
