@@ -634,6 +634,37 @@ def test_a_part_on_a_bad_spot_of_the_disk(tmp_path):
     spool.close()
 
 
+def test_a_read_that_takes_long_holds_up_no_flush(tmp_path):
+    reading, go_on = threading.Event(), threading.Event()
+
+    class SlowFs(Fs):
+        def read(self, path):
+            reading.set()
+            assert go_on.wait(20)
+            return super().read(path)
+
+    spool = open_spool(tmp_path)
+    session = start(spool)
+    add(session, 'events', 'events', b'1')
+    session.seal('events', 'events')
+    assert session.flush()
+    spool.fs = SlowFs()
+    reader = threading.Thread(target=lambda: spool.read(next(spool.parts())))
+    reader.start()
+    assert reading.wait(20)
+    add(session, 'events', 'events', b'2')
+    session.seal('events', 'events')
+    writer = threading.Thread(target=session.flush)
+    writer.start()
+    writer.join(20)
+    assert not writer.is_alive()
+    assert offered(spool) == [('events', 1, 'events'), ('events', 2, 'events')]
+    go_on.set()
+    reader.join()
+    session.finish()
+    spool.close()
+
+
 def test_a_newer_part_is_left_alone(tmp_path):
     folder = tmp_path / 'sessions' / FIRST
     folder.mkdir(parents=True)

@@ -324,8 +324,12 @@ class Spool:
         """
         path = self._path(ref)
         try:
+            data = self.fs.read(
+                path
+            )  # a bad spot may take the disk half a minute: nobody waits for that
             with self.bulk:
-                part = framing.parse(self.fs.read(path))
+                part = framing.parse(data)
+            del data
             header = part.header
             said = header.identity.session_id, header.stream, header.number, header.klass
             if said != ref[:4]:
