@@ -60,9 +60,7 @@ from cognitive3d_ros.wire.identity import SessionIdentity
 
 LAST_SECOND = 'last_second'
 _STARVED_BYTES = 4 << 20  # what is made room for when the disk is full whatever it says is free
-_READ_TRIES = (
-    10  # of a part that the disk fails to read; each after a longer wait of the uploader's
-)
+_READ_TRIES = 10  # of a part that the disk fails to read, each after a longer wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,9 +322,8 @@ class Spool:
         """
         path = self._path(ref)
         try:
-            data = self.fs.read(
-                path
-            )  # a bad spot may take the disk half a minute: nobody waits for that
+            # A bad spot may take the disk half a minute: nobody waits for that.
+            data = self.fs.read(path)
             with self.bulk:
                 part = framing.parse(data)
             del data
