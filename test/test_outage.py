@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from recording_rig import Rig, S
 
-from cognitive3d_ros.counters import Count
+from cognitive3d_ros.counters import Count, UploadBlocked
 from cognitive3d_ros.spool import Fs
 from cognitive3d_ros.upload.exchange import Fault, Response, TransportFault
 from cognitive3d_ros.upload.uploader import Uploader
@@ -45,7 +45,7 @@ class Network:
     def send(self, request):
         if not self.there:
             self.tries_s.append(self.clocks.mono_ns / S)
-            return TransportFault(Fault.NETWORK, 'Network is unreachable')
+            return TransportFault(Fault.UNREACHABLE, 'Network is unreachable')
         session_id, stream, number = request.headers['Idempotency-Key'].split('/')
         assert int(number) == self.last[session_id, stream] + 1
         self.last[session_id, stream] += 1
@@ -97,7 +97,11 @@ def test_three_days_without_network(tmp_path):
     assert waiting > 50_000
     assert waiting == rig.ledger.value(Count.PARTS_WRITTEN)
     assert grown < (waiting - early_parts) * PART_BYTES
-    # It has been tried all the time, never in a hurry.
+    assert uploader.state is UploadBlocked.NETWORK
+    assert 'Network is unreachable' in uploader.last_error
+    assert rig.ledger.value(Count.UPLOAD_FAILURES) == len(network.tries_s)
+    # It has been tried all the time, never in a hurry; that was said once.
+    assert sum('Network is unreachable' in text for _, text in rig.log.lines) == 1
     gaps_s = [b - a for a, b in zip(network.tries_s, network.tries_s[1:], strict=False)]
     assert 500 < len(gaps_s) < 3 * 86_400 / 60
     assert max(gaps_s) <= 300 + STEP_S
@@ -112,5 +116,6 @@ def test_three_days_without_network(tmp_path):
     assert resident_bytes() < begin + 2_000_000
     assert rig.ledger.value(Count.PARTS_UPLOADED) == waiting == network.arrived
     assert network.sessions == ids
+    assert uploader.state is UploadBlocked.DRAINING
     assert not [p for p in (tmp_path / 'sessions').rglob('*') if parse_part_name(p.name)]
     rig.close()
