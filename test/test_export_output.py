@@ -8,7 +8,7 @@ import sys
 
 import pytest
 import rich_session
-from stored import SESSION, whole
+from stored import SESSION, at, event, whole, write
 
 from cognitive3d_ros import open_session
 from cognitive3d_ros.cli.main import main
@@ -165,6 +165,29 @@ def test_progress_goes_to_the_end(session, tmp_path, to):
     assert told == sorted(told)
     assert told[-1] == 1.0
     assert len(told) <= 201
+
+
+@pytest.mark.parametrize('to', FORMATS)
+def test_half_a_character_is_no_obstacle(session, tmp_path, to):
+    """JSON can hold a lone surrogate, as in what a user sends; UTF-8 cannot."""
+    folder = session.files.folder
+    write(
+        folder, 'events', 3, 'events', [event('a\ud800b', 5, **{'\udfff': '\ud83d\ude00 \ud800'})]
+    )
+    write(folder, 'sensors', 2, 'series', [{'name': 'x\ud800', 'data': [[at(1), 1]]}])
+    (folder / 'gaze.000002.pose.c3d').write_bytes(b'')
+    session = open_session(folder)
+    made = export_session(session, to, tmp_path / 'out.0.log')
+    assert made.records > 0
+    assert 'gaze.000002.pose.c3d: empty' in map(str, session.faults)
+    told = 'halves of characters in texts, which UTF-8 cannot hold, are ?'
+    # tum and kitti hold no text; MRPT's writer has a ? for it in any case.
+    assert (told in made.notes) == (to not in ('tum', 'kitti', 'rawlog'))
+    if to == 'csv':
+        (path,) = (tmp_path / 'out.0.log' / 'events').rglob('*.csv')
+        assert 'a?b' in path.read_text('utf-8')
+        assert '😀 ?' in path.read_text('utf-8')
+    assert [each.name for each in session.events][-1] == 'a\ud800b'  # as it was stored
 
 
 # The command

@@ -15,6 +15,7 @@ from stored import (
     SECOND,
     SESSION,
     annotation,
+    at,
     body,
     event,
     pose,
@@ -28,6 +29,7 @@ from cognitive3d_ros import open_session
 from cognitive3d_ros.conventions import CONVENTIONS
 from cognitive3d_ros.export import export_session
 
+LARGE = [1e308, -123456789012.12345, 9007198.12345, -0.00001]
 START = datetime.fromtimestamp(SECOND, timezone.utc)
 
 
@@ -230,6 +232,8 @@ def test_csv_keeps_awkward_texts_and_exact_numbers(tmp_path):
     note = annotation(6, 'comment', nasty)
     note['properties']['c3d.position_unknown'] = True
     write(folder, 'events', 3, 'events', [event(nasty, 5, text=nasty, half=0.1), note])
+    data = [[at(n), value] for n, value in enumerate(LARGE)]
+    write(folder, 'sensors', 2, 'series', [{'name': 'large', 'data': data}])
     session = open_session(folder)
     export_session(session, 'csv', tmp_path / 'fleet')
     rows = {row['name']: row for row in read_csv(tmp_path / 'fleet', 'events', session)}
@@ -238,6 +242,8 @@ def test_csv_keeps_awkward_texts_and_exact_numbers(tmp_path):
     assert rows[nasty]['dynamic_id'] == ''
     (row,) = read_csv(tmp_path / 'fleet', 'annotations', session)
     assert (row['value'], row['x'], row['y'], row['z']) == (nasty, '', '', '')
+    got = [float(row['value']) for row in read_csv(tmp_path / 'fleet', 'series', session)]
+    assert set(LARGE) <= set(got)
     poses = read_csv(tmp_path / 'fleet', 'poses', session)
     # gltf_authored: (x, 0, 2x) in the scene is (-x, -2x, 0) in ROS axes.
     assert [row['x'] for row in poses[:3]] == ['0.0', '-0.01', '-0.02']

@@ -342,6 +342,35 @@ def test_points_with_columns_are_laid_out_as_mrpt_3_has_them():
     )
 
 
+def test_names_of_files_are_no_paths_and_taken_once(folder, tmp_path):
+    names = ['../../evil', 'a/b', 'a_b', '.', 'é' * 300, 'front', 'front']
+    frames = [frame_record(1, 0, name, data=b'%d' % n) for n, name in enumerate(names)]
+    write_sensors(folder, 'camera', 1, frames)
+    properties = {'c3d.ros.cameras': ''}
+    write(folder, 'gaze', 3, 'properties', json_body('gaze', 3, [], properties=properties))
+    (tmp_path / 'out').mkdir()
+    export_session(open_session(folder), 'rawlog', tmp_path / 'out' / 'run.rawlog')
+    assert sorted(p.name for p in tmp_path.iterdir()) == [SESSION, 'out']
+    assert sorted(p.name for p in (tmp_path / 'out').iterdir()) == ['run.rawlog', 'run_Images']
+    images = tmp_path / 'out' / 'run_Images'
+    found = of(mrpt.CameraImage, objects(tmp_path / 'out' / 'run.rawlog'))
+    assert sorted(each.label for each in found) == sorted(names)
+    files = [each.image.file for each in found]
+    assert len(set(files)) == len(list(images.iterdir())) == len(names)
+    assert {'_.._evil_000000.jpg', 'front_000000.jpg', 'front_000000_2.jpg'} <= set(files)
+    held = sorted((each.label, (images / each.image.file).read_bytes()) for each in found)
+    assert held == sorted((name, b'%d' % n) for n, name in enumerate(names))
+
+
+def test_intensities_that_no_whole_number_holds(folder, tmp_path):
+    scan = scan_record(1, 0, [1.0, 2.0, 3.0, 4.0], intensities=[1e20, -1e20, float('nan'), 7.0])
+    write_sensors(folder, 'lidar', 1, [scan])
+    made = export_session(open_session(folder), 'rawlog', tmp_path / 'run.rawlog')
+    assert 'intensities of laser scans are whole numbers' in made.notes
+    (found,) = of(mrpt.RangeScan, objects(tmp_path / 'run.rawlog'))
+    assert found.intensities.tolist() == [2**31 - 1, -(2**31), 0, 7]
+
+
 # Described rangefinders
 
 

@@ -17,6 +17,8 @@ from cognitive3d_ros.export.job import Job
 from cognitive3d_ros.export.tabular import partition, table_rows
 from cognitive3d_ros.session.tables import DOUBLE, FLOAT, HEAVY, TIME
 
+_ROUNDED_BELOW = 2**53 / 1e9  # larger ones have no nine decimals
+
 
 def export(job: Job, work: Path) -> None:
     """Write the tables that have rows, without the columns that no cell can hold."""
@@ -51,6 +53,8 @@ def _cells(values: Any, kind: str) -> Iterable[object]:
         return ['' if text == 'NaT' else text for text in texts]
     if kind in (DOUBLE, FLOAT):
         # Nine decimals of a rotation, or of a metre, and no digits that are only noise.
-        rounded = np.round(np.asarray(values, np.float64), 9).tolist()
+        exact = np.asarray(values, np.float64)
+        small = np.where(np.abs(exact) < _ROUNDED_BELOW, exact, 0.0)
+        rounded = np.where(small == exact, np.round(small, 9), exact).tolist()
         return ['' if math.isnan(value) else repr(value) for value in rounded]
     return values  # type: ignore[no-any-return]

@@ -29,6 +29,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from cognitive3d_ros.conventions import BODY_FORWARD_X
+from cognitive3d_ros.export.file_names import free_name
 from cognitive3d_ros.export.job import Job
 from cognitive3d_ros.export.kitti import matrices
 from cognitive3d_ros.export.rangefinders import rangefinders
@@ -49,6 +50,7 @@ from cognitive3d_ros.wire.mrpt.archive import MrptObject
 
 POSE, ODOMETRY = 'pose', 'odometry'
 _LONG_GAP_S: Final = 1.0
+_INT32: Final = (-(1 << 31), (1 << 31) - 1)
 _BODY_TO_OPTICAL: Final = (-0.5, 0.5, -0.5, 0.5)
 
 
@@ -224,7 +226,7 @@ class _Rawlog:
             image = mrpt.Image(jpeg=frame.data, width=width, height=height)
         else:
             image = mrpt.Image(
-                file=self._beside(f'{frame.camera_id}_{frame.seq:06d}.jpg', frame.data)
+                file=self._beside(frame.camera_id, f'_{frame.seq:06d}.jpg', frame.data)
             )
         return mrpt.CameraImage(pose, camera, image, ticks(frame.time_ns), frame.camera_id)
 
@@ -239,8 +241,8 @@ class _Rawlog:
         intensities = None
         if len(scan.intensities):
             whole = np.nan_to_num(np.rint(scan.intensities), posinf=0, neginf=0)
-            intensities = whole.astype(np.int32)
-            if (whole != scan.intensities).any():
+            intensities = np.clip(whole.astype(np.float64), *_INT32).astype(np.int32)
+            if (intensities != scan.intensities).any():
                 self._job.note('intensities of laser scans are whole numbers')
         return mrpt.RangeScan(
             aperture=abs(scan.angle_increment) * max(0, rays - 1),
@@ -281,12 +283,13 @@ class _Rawlog:
         else:
             made.storage = mrpt.KITTI_BIN
             rows = np.column_stack([xyz, intensity]).astype('<f4')
-            made.file = self._beside(f'{cloud.sensor_id}_{cloud.seq:06d}.bin', rows.tobytes())
+            made.file = self._beside(cloud.sensor_id, f'_{cloud.seq:06d}.bin', rows.tobytes())
         return made
 
-    def _beside(self, name: str, data: bytes) -> str:
+    def _beside(self, label: str, rest: str, data: bytes) -> str:
         """Put a file into the folder beside the rawlog; return what the rawlog calls it."""
         self._images.mkdir(exist_ok=True)
+        name = free_name(self._images, label, rest)
         (self._images / name).write_bytes(data)
         return name
 

@@ -69,7 +69,19 @@ def export_session(
         raise ExportError(f'{to!r} is no format: known are {", ".join(FORMATS)}')
     form = FORMATS[to]
     module = importlib.import_module(f'cognitive3d_ros.export.{form.module}')
-    job = Job(session, out.absolute().name, options or Options(), progress)
-    with written(out, replace=replace, adds=form.adds) as work:
-        module.export(job, work)
-    return Exported(out, job.done, tuple(job.notes))
+
+    def made(job: Job) -> Exported:
+        with written(out, replace=replace, adds=form.adds) as work:
+            module.export(job, work)
+        return Exported(out, job.done, tuple(job.notes))
+
+    name, options = out.absolute().name, options or Options()
+    try:
+        return made(Job(session, name, options, progress))
+    except UnicodeEncodeError:  # rare, and looking for it in all texts would cost every export
+        encodable = Session(session.files, utf8=True)
+        job = Job(encodable, name, options, progress)
+        job.note('halves of characters in texts, which UTF-8 cannot hold, are ?')
+        exported = made(job)
+        session.faults += [fault for fault in encodable.faults if fault not in session.faults]
+        return exported

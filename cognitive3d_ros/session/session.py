@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -102,8 +103,10 @@ class Session(Sequence[Record]):
     at is what is seen: a session that is being recorded is opened again to see more.
     """
 
-    def __init__(self, files: SessionFiles) -> None:
+    def __init__(self, files: SessionFiles, *, utf8: bool = False) -> None:
+        """Take its files; ``utf8``: halves of characters, which only JSON can hold, become ``?``."""
         self.files = files
+        self._utf8 = utf8
         self.faults: list[Fault] = []
         self._timelines: dict[tuple[str, ...], Timeline] = {}
         self._finders: dict[str, PartFinder] = {}
@@ -549,7 +552,7 @@ class Session(Sequence[Record]):
 
         def read() -> JsonBody:
             raw = source.body if isinstance(source, OpenPart) else self.load(source).body
-            body = read_body(source.stream, raw)
+            body = read_body(source.stream, _utf8(raw) if self._utf8 else raw)
             if body.session_id != self.id:
                 raise FormatError(f'its body is one of session {body.session_id}')
             return body
@@ -601,6 +604,14 @@ def _runs(records: Any) -> list[Run]:
         return [Run([one.kind], one.time, one.sample) for _, one in sorted(records.items())]
     kind = PoseSample if isinstance(records, Poses) else DynamicSnapshot
     return [Run([kind], records.time, records.__getitem__)]
+
+
+def _utf8(raw: bytes) -> bytes:
+    """Return JSON whose texts UTF-8 can hold; what is no JSON as it is."""
+    try:
+        return json.dumps(json.loads(raw), ensure_ascii=False).encode('utf-8', 'replace')
+    except ValueError:
+        return raw
 
 
 def _header_of(part: PartFile) -> PartHeader | None:
