@@ -64,8 +64,6 @@ class Home(Protocol):
 
     fs: Fs
     ledger: Ledger
-    bulk: threading.Lock
-    """Held while a part is put together."""
 
     @property
     def full(self) -> bool:
@@ -423,10 +421,9 @@ class SessionSpool:
         for segment in sealed:
             number = self._numbers.get(segment.stream, 0) + 1
             try:
-                with self._home.bulk:
-                    body, content_type = self._assemble(
-                        self.identity, segment.stream, segment.klass, number, segment.entries
-                    )
+                body, content_type = self._assemble(
+                    self.identity, segment.stream, segment.klass, number, segment.entries
+                )
             except Exception as error:  # noqa: BLE001 - one segment never holds up the others
                 self._home.keep_entries(segment, self._state([segment]), error)
                 number -= 1

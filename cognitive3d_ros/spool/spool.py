@@ -106,8 +106,6 @@ class Spool:
         """What was found at opening that is not as it should be, one sentence each."""
         self.on_part_due: Callable[[], None] = _nothing
         """Called, from any thread, when a flush before its time would lessen what a crash can cost."""
-        self.bulk = threading.Lock()
-        """Held while a part is put together or read: for a moment that takes several times its size."""
         self._log = log
         self._sessions = root / 'sessions'
         self._quarantine = Quarantine(fs, root / 'quarantine')
