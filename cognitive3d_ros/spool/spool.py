@@ -320,11 +320,7 @@ class Spool:
         """
         path = self._path(ref)
         try:
-            # A bad spot may take the disk half a minute: nobody waits for that.
-            data = self.fs.read(path)
-            with self.bulk:
-                part = framing.parse(data)
-            del data
+            part = framing.parse(self.fs.read(path))
             header = part.header
             said = header.identity.session_id, header.stream, header.number, header.klass
             if said != ref[:4]:
