@@ -4,6 +4,7 @@ import dataclasses
 import gzip
 import json
 import math
+import os
 import shutil
 import struct
 import subprocess
@@ -930,6 +931,12 @@ def test_a_picture_that_is_not_there(tmp_path):
         with pytest.raises(FormatError, match=r'Images/left_1\.jpg: No such file'):
             message.message  # noqa: B018
         (tmp_path / 'a_Images').mkdir()
+    os.mkfifo(tmp_path / 'a_Images' / 'left_1.jpg')  # which nothing waits for
+    with open_bag(path) as bag:
+        (message,) = bag.messages({'/LEFT/image'})
+        with pytest.raises(FormatError, match='no ordinary file'):
+            message.message  # noqa: B018
+    (tmp_path / 'a_Images' / 'left_1.jpg').unlink()
     (tmp_path / 'a_Images' / 'left_1.jpg').write_bytes(b'jpeg')
     with open_bag(path) as bag:
         (message,) = bag.messages({'/LEFT/image'})

@@ -15,6 +15,7 @@ import numpy as np
 from cognitive3d_ros.clock import NS_PER_S
 from cognitive3d_ros.errors import FormatError
 from cognitive3d_ros.ros_names import topic_words
+from cognitive3d_ros.spool.fs import open_file
 from cognitive3d_ros.wire.mrpt import classes as mrpt
 
 _FLOAT32: Final = 7  # of sensor_msgs/PointField
@@ -154,10 +155,14 @@ class Converter:
         yield _camera_info(_topic(label, 'camera_info'), stamp_ns, place.frame, camera)
 
     def _external(self, name: str) -> bytes:
+        path = self._images / name
         try:
-            return (self._images / name).read_bytes()
+            with open_file(path) as file:
+                return file.read()
+        except ValueError as error:  # a zero byte
+            raise FormatError(f'{path}: {error}') from None
         except OSError as error:
-            raise FormatError(f'{self._images / name}: {error.strerror}') from None
+            raise FormatError(f'{path}: {error.strerror}') from None
 
     def _cloud(self, cloud: mrpt.PointCloud, stamp_ns: int) -> Iterator[Made]:
         place = _place(self._frame(cloud.label, 'lidar'), cloud.pose)
