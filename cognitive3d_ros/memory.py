@@ -11,14 +11,15 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # of glibc's ma
 def keep_freed_memory() -> None:
     """Keep glibc from giving the memory of big messages back to the system, and faulting it in again.
 
-    And share it between threads: each would keep as much as it ever needed for itself, and a message passes
-    through several. For the whole process, so only programs call this. Another C library is left as it is.
+    And share all of it between threads: each would keep as much as it ever needed for itself, a message passes
+    through several, and of two pools each grows by a part now and then for which the other has room. For the
+    whole process, so only programs call this. Another C library is left as it is.
     """
     mallopt = _of_libc('mallopt')
     if mallopt is not None:
         mallopt(_M_TRIM_THRESHOLD, 256 << 20)
         mallopt(_M_MMAP_THRESHOLD, 32 << 20)
-        mallopt(_M_ARENA_MAX, 2)
+        mallopt(_M_ARENA_MAX, 1)
 
 
 def give_freed_memory_back() -> None:
