@@ -19,22 +19,24 @@ from where the pose timeline says that the robot was at that moment.
 from __future__ import annotations
 
 import gzip
-import heapq
 import json
 import math
+import operator
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cognitive3d_ros.conventions import BODY_FORWARD_X
 from cognitive3d_ros.export.file_names import free_name
 from cognitive3d_ros.export.job import Job
 from cognitive3d_ros.export.kitti import matrices
 from cognitive3d_ros.export.rangefinders import rangefinders
-from cognitive3d_ros.export.ros import RosView, event_facts, note_numbers, times_ns
-from cognitive3d_ros.quaternions import about_z, multiply_array, rotate_array
+from cognitive3d_ros.export.ros import RosView, Times, event_facts, note_numbers, times_ns
+from cognitive3d_ros.export.rows import Stream, copies, merged
+from cognitive3d_ros.quaternions import Array, about_z, multiply_array, rotate_array
 from cognitive3d_ros.session.records import (
     CameraFrame,
     DynamicSnapshot,
@@ -42,23 +44,22 @@ from cognitive3d_ros.session.records import (
     PointCloud,
     SensorRecord,
 )
+from cognitive3d_ros.session.sensors import Sensor
 from cognitive3d_ros.session.streams import Series
 from cognitive3d_ros.session.tables import property_text
 from cognitive3d_ros.wire.mrpt import Writer, ticks
 from cognitive3d_ros.wire.mrpt import classes as mrpt
-from cognitive3d_ros.wire.mrpt.archive import MrptObject
+from cognitive3d_ros.wire.mrpt.archive import NS_PER_TICK, MrptObject
 
 POSE, ODOMETRY = 'pose', 'odometry'
 _LONG_GAP_S: Final = 1.0
 _INT32: Final = (-(1 << 31), (1 << 31) - 1)
+_WRITE_BYTES: Final = 1 << 18
 _BODY_TO_OPTICAL: Final = (-0.5, 0.5, -0.5, 0.5)
-
-
-class _Timed(NamedTuple):
-    """An observation, serialised."""
-
-    time_ns: int
-    data: bytes
+# What stands in a template for the numbers of each copy: no text has these bytes.
+_TICKS: Final = 0xFFFFFFFFFFFFFF01
+_DOUBLES: Final = np.arange(0x7FEFFFFFFFFFFF01, 0x7FEFFFFFFFFFFF0D).view(np.float64)
+_SINGLE: Final = np.finfo(np.float32).max
 
 
 def export(job: Job, work: Path) -> None:
@@ -66,8 +67,15 @@ def export(job: Job, work: Path) -> None:
     rawlog = _Rawlog(job, work)
     with gzip.GzipFile(work / job.name, 'wb', compresslevel=6, mtime=0) as file:
         file.write(rawlog.comment())
-        for _, data in rawlog.observations():
-            file.write(data)
+        held: list[bytes] = []
+        held_bytes = 0
+        for data in rawlog.observations():
+            held.append(data)
+            held_bytes += len(data)
+            if held_bytes >= _WRITE_BYTES:
+                file.write(b''.join(held))
+                held, held_bytes = [], 0
+        file.write(b''.join(held))
 
 
 class _Rawlog:
@@ -76,11 +84,12 @@ class _Rawlog:
         self._session = job.session
         self._view = RosView(job)
         self._images = work / f'{Path(job.name).stem}_Images'
+        self._beside_made = False
         self._writer = Writer()
         self._cones = rangefinders(job, self._view.robot)
 
-    def observations(self) -> Iterator[_Timed]:
-        """Give the observations by time."""
+    def observations(self) -> Iterator[bytes]:
+        """Give the observations by time, serialised."""
         counts = self._session.counts()
         if counts.get(DynamicSnapshot):
             self._job.note(f'not in it: {counts[DynamicSnapshot]} snapshots of Dynamic Objects')
@@ -88,10 +97,10 @@ class _Rawlog:
         note_numbers(self._job)
         session = self._session
         streams = [self._path()]
-        streams += [self._sensor(session.camera(name).by_time()) for name in session.cameras]
-        streams += [self._sensor(session.lidar(name).by_time()) for name in session.lidars]
+        streams += [self._sensor(session.camera(name)) for name in session.cameras]
+        streams += [self._sensor(session.lidar(name)) for name in session.lidars]
         streams += [self._series(series) for series in session.series.values()]
-        return heapq.merge(*streams, key=lambda each: each.time_ns)
+        return merged(streams)
 
     # The head
 
@@ -151,25 +160,50 @@ class _Rawlog:
 
     # The robot
 
-    def _path(self) -> Iterator[_Timed]:
+    def _path(self) -> Stream[bytes]:
         time_ns, p, r = self._view.path()
-        rotations = matrices(p, r)[:, :, :3] + 0.0
-        for at_ns, xyz, rotation in zip(time_ns.tolist(), p.tolist(), rotations, strict=True):
-            yaw = math.atan2(rotation[1, 0], rotation[0, 0])
-            flat = mrpt.Pose2D([xyz[0], xyz[1], yaw])
-            mean = mrpt.Pose3DGaussian(mrpt.Pose3D(xyz, rotation))
-            yield self._timed(at_ns, mrpt.RobotPose(mean, POSE, ticks(at_ns)))
-            yield self._timed(at_ns, mrpt.Odometry(flat, ODOMETRY, ticks(at_ns)))
-            self._job.step()
+        mean = mrpt.Pose3DGaussian(mrpt.Pose3D(_DOUBLES[:3].tolist(), _DOUBLES[3:].reshape(3, 3)))
+        pose = self._bytes(mrpt.RobotPose(mean, POSE, _TICKS))
+        flat = mrpt.Pose2D(_DOUBLES[:3].tolist())
+        odometry = self._bytes(mrpt.Odometry(flat, ODOMETRY, _TICKS))
+
+        def give(low: int, high: int) -> Iterator[bytes]:
+            turns = _matrices(r[low:high])
+            yaws = map(math.atan2, turns[:, 1, 0].tolist(), turns[:, 0, 0].tolist())
+            places = np.concatenate([p[low:high], turns.reshape(-1, 9)], axis=1)
+            planes = np.column_stack([p[low:high, :2], np.fromiter(yaws, np.float64, high - low)])
+            poses = _copies(pose, time_ns[low:high], _DOUBLES, places)
+            odometries = _copies(odometry, time_ns[low:high], _DOUBLES[:3], planes)
+            self._job.step(high - low)
+            return map(operator.add, poses, odometries)
+
+        return Stream(time_ns, give)
 
     # Cameras and lidars
 
-    def _sensor(self, records: Iterator[SensorRecord]) -> Iterator[_Timed]:
-        for record in records:
-            pose = self._on_robot(record)
-            if pose is not None:
-                yield self._timed(record.time_ns, self._observation(record, pose))
-            self._job.step()
+    def _sensor(self, sensor: Sensor[Any]) -> Stream[bytes]:
+        order = np.argsort(sensor.time, kind='stable')
+        kinds = sensor.kinds
+
+        def give(low: int, high: int) -> Iterator[bytes | None]:
+            rows = order[low:high]
+            known, *robot, gaps = self._session.track.at(sensor.time[rows])
+            on_robot = {kind: self._on_robot(sensor, kind, robot, rows) for kind in kinds}
+            for row, index in enumerate(rows.tolist()):
+                found = next(iter(sensor.at([index])), None)
+                made = None
+                if found is not None:
+                    if self._is_known(bool(known[row]), float(gaps[row])):
+                        p, turn = (each[row] for each in on_robot[type(found)])
+                        if isinstance(found, LaserScan):
+                            to_middle = about_z(math.degrees(_middle(found)))
+                            turn = _matrices(multiply_array(turn, to_middle)[None])[0]
+                        pose = mrpt.Pose3D(p.tolist(), turn)
+                        made = self._bytes(self._observation(found, pose))
+                    self._job.step()
+                yield made
+
+        return Stream(times_ns(sensor.time[order]), give)
 
     def _observation(self, record: SensorRecord, pose: mrpt.Pose3D) -> MrptObject:
         if isinstance(record, CameraFrame):
@@ -179,34 +213,44 @@ class _Rawlog:
         assert isinstance(record, PointCloud)
         return self._cloud(record, pose)
 
-    def _on_robot(self, record: SensorRecord) -> mrpt.Pose3D | None:
-        """Return a sensor's pose on the robot; None, and noted, where the robot's is not known."""
-        known, (robot_p,), (robot_r,), (gap,) = self._session.track.at([record.time])
-        if not known[0]:
+    def _is_known(self, known: bool, gap_s: float) -> bool:  # noqa: FBT001
+        """Say whether the robot's place is known at a record of a sensor, and note what is wrong with it."""
+        if not known:
             self._job.note(
                 'records of cameras and lidars before the first pose sample and after the last are not '
                 'in it: where they were on the robot is not known'
             )
-            return None
-        if gap > _LONG_GAP_S:
+        elif gap_s > _LONG_GAP_S:
             self._job.note(
                 f'some sensor poses are interpolated between pose samples more than {_LONG_GAP_S:g} s apart'
             )
-        axes = self._view.axes
-        robot_p, robot_r = axes.ros_position(robot_p), axes.ros_pose_rotation(robot_r)
-        sensor_p, sensor_r = self._view.sensor_pose(record)
-        back = robot_r * (-1.0, -1.0, -1.0, 1.0)
-        p = rotate_array(back, sensor_p - robot_p)
-        r = multiply_array(back, sensor_r)
-        if isinstance(record, CameraFrame) and self._looks_along_x(record):
-            r = multiply_array(r, _BODY_TO_OPTICAL)
-        if isinstance(record, LaserScan):
-            r = multiply_array(r, about_z(math.degrees(_middle(record))))
-        return _pose(p, r)
+        return known
 
-    def _looks_along_x(self, frame: CameraFrame) -> bool:
+    def _on_robot(
+        self,
+        sensor: Sensor[Any],
+        kind: type[SensorRecord],
+        robot: list[Array],
+        rows: NDArray[np.intp],
+    ) -> tuple[Array, Array]:
+        """Return where a sensor was on the robot as MRPT has it, (N, 3) and matrices (N, 3, 3).
+
+        Those of scans are rotations (N, 4) that are still to be turned to the middle of each.
+        """
+        axes = self._view.axes
+        robot_p, robot_r = axes.ros_position(robot[0]), axes.ros_pose_rotation(robot[1])
+        sensor_p, sensor_r = self._view.sensor_poses(kind, sensor.pose[rows])
+        back = robot_r * (-1.0, -1.0, -1.0, 1.0)
+        p, r = rotate_array(back, sensor_p - robot_p), multiply_array(back, sensor_r)
+        if kind is LaserScan:
+            return p + 0.0, r
+        if kind is CameraFrame and self._looks_along_x(sensor.name):
+            r = multiply_array(r, _BODY_TO_OPTICAL)
+        return p + 0.0, _matrices(r)
+
+    def _looks_along_x(self, camera: str) -> bool:
         """Say whether the frame of a camera is one of a body, x ahead, where MRPT's has z ahead."""
-        name = f'c3d.ros.camera.{frame.camera_id}.convention'
+        name = f'c3d.ros.camera.{camera}.convention'
         return self._session.properties.get(name) == BODY_FORWARD_X
 
     def _picture(self, frame: CameraFrame, pose: mrpt.Pose3D) -> MrptObject:
@@ -295,23 +339,39 @@ class _Rawlog:
 
     # Series
 
-    def _series(self, series: Series) -> Iterator[_Timed]:
+    def _series(self, series: Series) -> Stream[bytes]:
         order = np.argsort(series.time, kind='stable')
-        values = series.value[order][:, None]
+        time_ns, values = times_ns(series.time[order]), series.value[order]
         cone = self._cones.get(series.name)
-        for at_ns, value in zip(times_ns(series.time[order]).tolist(), values, strict=True):
-            reading = mrpt.RawDaq(series.name, ticks(at_ns), analogue=value)
-            yield self._timed(at_ns, reading)
-            if cone is not None:
-                yield self._timed(at_ns, cone.measured(float(value[0]), ticks(at_ns)))
-            self._job.step()
+        reading = self._bytes(mrpt.RawDaq(series.name, _TICKS, analogue=_DOUBLES[:1]))
+        measured = (
+            b''
+            if cone is None
+            else self._bytes(cone.measured(float(_SINGLE) / cone.unit_m, _TICKS))
+        )
 
-    def _timed(self, time_ns: int, observation: MrptObject) -> _Timed:
-        return _Timed(time_ns, self._bytes(observation))
+        def give(low: int, high: int) -> Iterator[bytes]:
+            numbers = values[low:high]
+            made = _copies(reading, time_ns[low:high], _DOUBLES[:1], numbers)
+            self._job.step(high - low)
+            if cone is None:
+                return iter(made)
+            metres = (numbers * cone.unit_m).astype('<f4')
+            single = np.array([_SINGLE], '<f4')
+            return map(operator.add, made, _copies(measured, time_ns[low:high], single, metres))
+
+        return Stream(time_ns, give)
 
     def _bytes(self, value: MrptObject) -> bytes:
         self._writer.object(value)
         return self._writer.take()
+
+
+def _copies(template: bytes, time_ns: Times, stand_in: Array, numbers: Array) -> list[bytes]:
+    """Return copies of an observation with their own times, and numbers in the place of those that stand in."""
+    stamps = (ticks(0) + time_ns // NS_PER_TICK).astype('<u8')
+    at = [template.index(each.tobytes()) for each in (np.array([_TICKS], '<u8'), stand_in)]
+    return copies(template, (at[0], stamps), (at[1], numbers))
 
 
 def _middle(scan: LaserScan) -> float:
@@ -319,9 +379,9 @@ def _middle(scan: LaserScan) -> float:
     return scan.angle_min + scan.angle_increment * max(0, len(scan.ranges) - 1) / 2
 
 
-def _pose(p: Any, r: Any) -> mrpt.Pose3D:
-    matrix = matrices(np.zeros((1, 3)), r[None])[0, :, :3]
-    return mrpt.Pose3D((p + 0.0).tolist(), matrix + 0.0)
+def _matrices(r: Array) -> Array:
+    """Return rotations (N, 4) as matrices (N, 3, 3)."""
+    return matrices(np.zeros((len(r), 3)), r)[:, :, :3] + 0.0  # no −0
 
 
 def _line(text: str) -> str:

@@ -35,12 +35,13 @@ from numpy.typing import NDArray
 from cognitive3d_ros.errors import FormatError, NewerFormatError
 
 _START, _END = 0x80, 0x88
+_TAIL = bytes([_END])
 _NULL = 'nullptr'
 _CHUNK_BYTES = 1 << 16
 _MAX_NAME = 120
 _MAX_BYTES = 1 << 30  # of one text or array: more is damage
 _EPOCH_TICKS = 116_444_736_000_000_000  # 1970 in ticks of 100 ns since 1601
-_NS_PER_TICK = 100
+NS_PER_TICK = 100
 _GZIP, _ZSTD = b'\x1f\x8b', b'\x28\xb5\x2f\xfd'
 _CODES = {
     'u8': 'B',
@@ -58,6 +59,12 @@ _CODES = {
 @functools.cache
 def _row(kind: str, count: int) -> struct.Struct:
     return struct.Struct(f'<{count}{_CODES[kind]}')
+
+
+@functools.cache
+def _head(name: str, version: int) -> bytes:
+    raw = name.encode()
+    return bytes([_START | len(raw), *raw, version])
 
 
 class CutOffError(FormatError):
@@ -79,12 +86,12 @@ class MrptObject:
 
 def ticks(time_ns: int) -> int:
     """Return a time since 1970 as MRPT counts it: 100 ns since 1601."""
-    return time_ns // _NS_PER_TICK + _EPOCH_TICKS
+    return time_ns // NS_PER_TICK + _EPOCH_TICKS
 
 
 def stamp_ns(ticks: int) -> int | None:
     """Return MRPT's time in nanoseconds since 1970; None for the one that stands for no time."""
-    return None if ticks == 0 else (ticks - _EPOCH_TICKS) * _NS_PER_TICK
+    return None if ticks == 0 else (ticks - _EPOCH_TICKS) * NS_PER_TICK
 
 
 class Archive:
@@ -165,11 +172,11 @@ class Writer(Archive):
     def object(self, value: Any, *kinds: type[Any]) -> Any:
         """Write an object in its frame."""
         assert not kinds or isinstance(value, kinds)
-        name = value.NAME.encode()
-        self._pieces.append(bytes([_START | len(name)]) + name + bytes([value.VERSION]))
-        with self._of(value.VERSION):
-            value._archive(self)
-        self._pieces.append(bytes([_END]))
+        self._pieces.append(_head(value.NAME, value.VERSION))
+        before, self.version = self.version, value.VERSION
+        value._archive(self)
+        self.version = before
+        self._pieces.append(_TAIL)
         return value
 
 
