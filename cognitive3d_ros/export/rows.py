@@ -19,6 +19,8 @@ T = TypeVar('T')
 def copies(template: bytes, *columns: tuple[int, NDArray[Any]]) -> list[bytes]:
     """Return copies of some bytes with numbers put in: at a place in them, one row (N, …) for each copy."""
     size, count = len(template), len(columns[0][1])
+    if not count:
+        return []
     block = np.tile(np.frombuffer(template, np.uint8), (count, 1))
     for at, values in columns:
         rows = np.ascontiguousarray(values).view(np.uint8).reshape(count, -1)
