@@ -1,9 +1,14 @@
 """Verification: a whole session passes, and each way in which one can be broken is named."""
 
 import dataclasses
+import subprocess
+import sys
+from itertools import pairwise
 
 import pytest
 import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
 from stored import (
     SECOND,
     SESSION,
@@ -21,7 +26,7 @@ from stored import (
 )
 
 from cognitive3d_ros import open_session
-from cognitive3d_ros.session.verify import Kind, verify
+from cognitive3d_ros.session.verify import Kind, _missing, verify
 
 
 def findings(path):
@@ -50,6 +55,34 @@ def test_missing_parts_are_named(folder):
     assert (Kind.MISSING, 'gaze: part 3, the last is 4') in found
     assert (Kind.MISSING, 'events: part 1, the last is 2') in found
     assert (Kind.MISSING, 'sensors: parts 2–4, the last is 5') in found
+
+
+FAR = 2**32 - 1
+
+
+@pytest.mark.parametrize('spool', [False, True])
+def test_a_number_that_is_far_off_is_a_range_and_not_billions_of_numbers(folder, spool):
+    # In a process of its own: what would be tried before the timeout is to count to four billion.
+    write(folder, 'lidar', FAR, 'lidar', [])
+    write_sensors(folder, 'camera', 1, [frame_record(1, FAR - 1)])
+    if spool:
+        (folder.parent.parent / 'last_second').write_text('1')
+    shown = subprocess.run(
+        [sys.executable, '-m', 'cognitive3d_ros.cli.main', 'verify', str(folder)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    ).stdout
+    assert f'lidar: parts 1–{FAR - 1}' in shown
+    assert spool or f'camera front: records 0–{FAR - 2} by their seq' in shown
+
+
+@given(st.sets(st.integers(1, 30), min_size=1), st.integers(1, 5))
+def test_missing_numbers_are_those_that_are_not_there(numbers, lowest):
+    ranges = _missing(numbers, lowest)
+    missing = [n for low, high in ranges for n in range(low, high + 1)]
+    assert missing == [n for n in range(lowest, max(numbers) + 1) if n not in numbers]
+    assert all(high + 1 < low for (_, high), (low, _) in pairwise(ranges))
 
 
 @pytest.mark.rule(77)

@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -36,6 +37,9 @@ LOSSES = (
     Count.PARTS_QUARANTINED,
 )
 """The recorder's own counts that mean that something is not here."""
+
+Run = tuple[int, int]
+"""Whole numbers from the first to the last, both included."""
 
 
 class Kind(enum.Enum):
@@ -155,15 +159,15 @@ def _numbers(session: Session) -> Iterator[Finding]:
             continue
         first, last = min(counts), max(counts)
         if session.files.in_spool and first > 1:
-            text = f'{stream}: {_ranges(range(1, first))} not here: delivered, or evicted'
+            text = f'{stream}: {_ranges([(1, first - 1)])} not here: delivered, or evicted'
             yield Finding(Kind.NOTE, text)
         lowest = first if session.files.in_spool else 1
-        missing = [number for number in range(lowest, last + 1) if number not in counts]
-        if missing:
+        if missing := _missing(counts, lowest):
             yield Finding(Kind.MISSING, f'{stream}: {_ranges(missing)}, the last is {last}')
         repeated = sorted(number for number, count in counts.items() if count > 1)
         if repeated:
-            yield Finding(Kind.REPEATED, f'{stream}: {_ranges(repeated)} more than once')
+            text = f'{stream}: {_ranges(_runs(repeated))} more than once'
+            yield Finding(Kind.REPEATED, text)
 
 
 def _one_session(headers: list[PartHeader]) -> Iterator[Finding]:
@@ -320,9 +324,8 @@ def _sensors(session: Session, stream: str) -> Iterator[Finding]:
         label, seq = f'{stream} {name}', sensor.seq
         if len(seq):
             first = int(seq[0]) if session.files.in_spool else 0  # those before may be delivered
-            absent = sorted(set(range(first, int(seq.max()) + 1)) - set(seq.tolist()))
-            if absent:
-                yield Finding(Kind.MISSING, f'{label}: {_ranges(absent, "record")} by their seq')
+            if missing := _missing(seq.tolist(), first):
+                yield Finding(Kind.MISSING, f'{label}: {_ranges(missing, "record")} by their seq')
             if (np.diff(seq) <= 0).any():
                 yield Finding(Kind.ORDER, f'{label}: seq does not ascend')
         if not session.ended or session.recovered:
@@ -368,14 +371,29 @@ def _accounts(session: Session) -> Iterator[Finding]:
             yield Finding(Kind.NOTE, f'{source}: nothing was received')
 
 
-def _ranges(numbers: Iterable[int], word: str = 'part') -> str:
-    """Return ``part 4`` or ``parts 1–3, 7``."""
-    runs: list[list[int]] = []
+def _missing(numbers: Iterable[int], lowest: int) -> list[Run]:
+    """Return which numbers from the lowest on are missing before the last one that is there.
+
+    As runs, because a single number that is far off makes billions of them.
+    """
+    runs = _runs(sorted({lowest - 1, *numbers}))
+    gaps = [(before[1] + 1, after[0] - 1) for before, after in pairwise(runs)]
+    return [gap for gap in gaps if gap[0] >= lowest]
+
+
+def _runs(numbers: Iterable[int]) -> list[Run]:
+    """Return ascending numbers as runs without a gap."""
+    runs: list[Run] = []
     for number in numbers:
         if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
+            runs[-1] = runs[-1][0], number
         else:
-            runs.append([number, number])
+            runs.append((number, number))
+    return runs
+
+
+def _ranges(runs: Sequence[Run], word: str = 'part') -> str:
+    """Return ``part 4`` or ``parts 1–3, 7``."""
     texts = [str(low) if low == high else f'{low}–{high}' for low, high in runs]
     plural = 's' if len(texts) > 1 or '–' in texts[0] else ''
     shown = texts if len(texts) <= 10 else [*texts[:10], f'… ({len(texts) - 10} more ranges)']
