@@ -25,13 +25,32 @@ give_freed_memory_back()
 print(mb() - before)
 """
 
+POOLS = """
+import ctypes
+from concurrent.futures import ThreadPoolExecutor
+from cognitive3d_ros.memory import keep_freed_memory
 
-@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), 'malloc_trim'), reason='no glibc')
+keep_freed_memory()
+with ThreadPoolExecutor(4) as threads:
+    list(threads.map(lambda _: bytes(b'x' * 200_000), range(40)))
+    libc = ctypes.CDLL(None)
+    libc.malloc_info(0, ctypes.c_void_p.in_dll(libc, 'stdout'))
+"""
+glibc = pytest.mark.skipif(not hasattr(ctypes.CDLL(None), 'malloc_trim'), reason='no glibc')
+
+
+@glibc
 def test_what_is_free_between_what_is_not_goes_back_to_the_system():
     run = subprocess.run([sys.executable, '-c', HOLES], capture_output=True, text=True, check=True)
     kept_mb, left_mb = map(float, run.stdout.split())
     assert kept_mb > 30
     assert left_mb < 5
+
+
+@glibc
+def test_threads_share_one_pool():
+    run = subprocess.run([sys.executable, '-c', POOLS], capture_output=True, text=True, check=True)
+    assert run.stdout.count('<heap nr=') == 1
 
 
 def test_another_c_library_is_left_as_it_is(monkeypatch):
