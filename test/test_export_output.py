@@ -3,8 +3,10 @@
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import rich_session
@@ -15,7 +17,8 @@ from cognitive3d_ros.cli.main import main
 from cognitive3d_ros.errors import ExportError
 from cognitive3d_ros.export import FORMATS, export_session
 from cognitive3d_ros.export.job import Job
-from cognitive3d_ros.results import written
+from cognitive3d_ros.results import place, written
+from cognitive3d_ros.spool.fs import Fs
 
 TO_FILES = ('mcap', 'tum', 'kitti')
 TO_FOLDERS = ('rosbag2', 'parquet', 'csv')
@@ -50,26 +53,44 @@ def put(out, fill, **options):
 
 def test_nothing_appears_of_what_fails(tmp_path):
     (tmp_path / 'out.txt').write_text('before')
-    for error in (OSError('no space'), KeyboardInterrupt()):
+    wrong = [
+        (OSError(28, 'No space left on device', '/x/.c3d-export-1/y'), 'No space left on device'),
+        (sqlite3.OperationalError('database or disk is full'), 'database or disk is full'),
+        (KeyboardInterrupt(), ''),
+    ]
+    for error, told in wrong:
 
         def fail(work, error=error):
             (work / 'out.txt').write_text('half')
             raise error
 
-        with pytest.raises(type(error)):
+        raised = ExportError if told else KeyboardInterrupt
+        with pytest.raises(raised) as caught:
             put(tmp_path / 'out.txt', fail, replace=True)
+        if told:
+            assert str(caught.value) == f'{tmp_path / "out.txt"} could not be written: {told}'
     assert names(tmp_path) == ['out.txt']
     assert (tmp_path / 'out.txt').read_text() == 'before'
 
 
+def make(path, text):
+    if path.suffix == '.bag':  # as exports make them
+        path.mkdir()
+        (path / 'metadata.yaml').write_text('custom_data:\n    session_id: 1_a\n')
+        path = path / 'a.db3'
+    path.write_text(text)
+
+
 def test_what_is_there_is_replaced_only_when_that_is_said(tmp_path):
-    for old in ('file', 'folder'):
-        for new in ('file', 'folder'):
-            out = tmp_path / f'{old}-{new}'
-            make(out, old, 'old')
+    for old in ('', '.bag'):
+        for new in ('', '.bag'):
+            out = tmp_path / f'{len(old)}-{len(new)}'
+            make(tmp_path / f'old{old}', 'old')
+            (tmp_path / f'old{old}').rename(out)
 
             def fill(work, out=out, new=new):
-                make(work / out.name, new, 'new')
+                make(work / f'new{new}', 'new')
+                (work / f'new{new}').rename(work / out.name)
 
             with pytest.raises(ExportError, match='there already'):
                 put(out, fill)
@@ -79,15 +100,127 @@ def test_what_is_there_is_replaced_only_when_that_is_said(tmp_path):
     assert len(names(tmp_path)) == 4
 
 
-def make(path, kind, text):
-    if kind == 'folder':
-        path.mkdir()
-        path = path / 'a.txt'
-    path.write_text(text)
+def put_text(text):
+    return lambda work: (work / 'out').write_text(text)
+
+
+@pytest.mark.parametrize(
+    'holds',
+    [
+        ['keep'],
+        ['a.db3'],
+        ['a.db3', 'metadata.yaml'],  # somebody's own recording
+        ['a.db3', 'metadata.yaml:custom_data:\n  session_id: 1_a\n', 'notes.txt'],
+        ['metadata.yaml:custom_data:\n  session_id: 1_a\n', 'more/keep'],
+    ],
+)
+def test_folders_of_others_are_not_replaced(tmp_path, holds):
+    for each in holds:
+        name, _, text = each.partition(':')
+        (tmp_path / 'out' / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / 'out' / name).write_text(text)
+    before = sorted((tmp_path / 'out').rglob('*'))
+    with pytest.raises(ExportError, match='holds other things than an export: it is not replaced'):
+        put(tmp_path / 'out', put_text('x'), replace=True)
+    assert sorted((tmp_path / 'out').rglob('*')) == before
+
+
+def test_a_rawlogs_folder_is_replaced_if_it_is_one(tmp_path):
+    def fill(work):
+        (work / 'out_Images').mkdir()
+        (work / 'out_Images' / 'front_000001.jpg').write_text('x')
+        (work / 'out').write_text('x')
+
+    for _ in range(2):
+        put(tmp_path / 'out', fill, replace=True)
+    (tmp_path / 'out_Images' / 'CAMERA1_12.5.jpg').write_text('mine')
+    with pytest.raises(ExportError, match='out_Images is a folder that holds other things'):
+        put(tmp_path / 'out', fill, replace=True)
+
+
+def test_what_was_there_comes_back_if_not_all_can_be_put_in_its_place(tmp_path, monkeypatch):
+    def fill(work, text='new'):
+        (work / 'out_Images').mkdir()
+        (work / 'out_Images' / 'front_000001.jpg').write_text(text)
+        (work / 'out').write_text(text)
+
+    put(tmp_path / 'out', lambda work: fill(work, 'old'))
+    rename = Fs.rename
+
+    def fails(self, old, new):
+        if new == tmp_path / 'out':
+            raise OSError(5, 'Input/output error')
+        rename(self, old, new)
+
+    monkeypatch.setattr(Fs, 'rename', fails)
+    with pytest.raises(ExportError, match='Input/output error'):
+        put(tmp_path / 'out', fill, replace=True)
+    assert names(tmp_path) == ['out', 'out_Images']
+    assert (tmp_path / 'out_Images' / 'front_000001.jpg').read_text() == 'old'
+    assert (tmp_path / 'out').read_text() == 'old'
+
+
+@pytest.mark.parametrize('to', FORMATS)
+def test_nothing_of_a_recording_is_replaced(session, tmp_path, to):
+    store = tmp_path / 'store'
+    part = session.files.folder / 'events.000001.events.c3d'
+    (tmp_path / 'link').symlink_to(store)
+    before = {path: path.read_bytes() for path in store.rglob('*') if path.is_file()}
+    places = [store, store / 'sessions', session.files.folder, part, store / 'x.0.log']
+    for out in [*places, tmp_path / 'link', session.files.folder / 'x.0.log']:
+        with pytest.raises(ExportError, match=r'lies in|part of a session'):
+            export_session(session, to, out, replace=True)
+    assert {path: path.read_bytes() for path in store.rglob('*') if path.is_file()} == before
+
+
+def test_a_folder_with_a_recording_in_it_is_not_replaced(session, tmp_path):
+    with pytest.raises(ExportError, match='holds other things'):
+        export_session(session, 'mcap', tmp_path, replace=True)
+    assert names(tmp_path) == ['store']
+
+
+def test_links_are_replaced_not_what_they_lead_to(tmp_path):
+    (tmp_path / 'folder').mkdir()
+    for number, to in enumerate(('folder', 'nowhere')):
+        out = tmp_path / f'out{number}'
+        out.symlink_to(tmp_path / to)
+
+        def fill(work, out=out):
+            (work / out.name).write_text('x')
+
+        with pytest.raises(ExportError, match='there already'):
+            put(out, fill)
+        put(out, fill, replace=True)
+        assert out.read_text() == 'x'
+        assert not out.is_symlink()
+    assert names(tmp_path) == ['folder', 'out0', 'out1']
+
+
+def test_paths_without_a_name(tmp_path, monkeypatch):
+    (tmp_path / 'in').mkdir()
+    monkeypatch.chdir(tmp_path / 'in')
+    assert place(Path('..')) == tmp_path
+    with pytest.raises(ExportError, match='holds other things'):
+        put(Path('..'), put_text('x'), replace=True)
+    with pytest.raises(ExportError, match='no name'):
+        put(Path('/'), put_text('x'))
+
+
+def test_a_file_where_a_folder_is_wanted(session, tmp_path):
+    (tmp_path / 'out').write_text('x')
+    for to in ('parquet', 'csv'):
+        with pytest.raises(ExportError, match='out is a file: a folder is wanted'):
+            export_session(session, to, tmp_path / 'out', replace=True)
+    (tmp_path / 'tables').mkdir()
+    (tmp_path / 'tables' / 'poses').write_text('x')
+    with pytest.raises(ExportError, match='tables/poses is a file'):
+        export_session(session, 'csv', tmp_path / 'tables')
+    assert names(tmp_path) == ['out', 'store', 'tables']
+    assert names(tmp_path / 'tables') == ['poses']
 
 
 def content(path):
-    return (path / 'a.txt' if path.is_dir() else path).read_text()
+    return (path / 'a.db3' if path.is_dir() else path).read_text()
 
 
 def test_files_beside_the_result_are_not_overwritten_either(tmp_path):
@@ -151,9 +284,10 @@ def test_a_failure_or_ctrl_c_at_any_record_leaves_nothing(session, tmp_path, to,
         monkeypatch.setattr(Job, 'step', step)
 
     for error in (OSError(28, 'No space left on device'), KeyboardInterrupt()):
+        raised = ExportError if isinstance(error, OSError) else KeyboardInterrupt
         for number in {1, total // 2, total}:
             fail_at(number, error)
-            with pytest.raises(type(error)):
+            with pytest.raises(raised):
                 export_session(session, to, tmp_path / 'out.0.log')
             assert names(tmp_path) == whole_names
 
@@ -273,6 +407,12 @@ def test_an_export_that_is_interrupted(tmp_path, number):
     _, err = process.communicate(timeout=30)
     if number == signal.SIGKILL:
         assert [each.partition('export-')[0] for each in names(tmp_path)] == ['.c3d-', 'spool']
+        with written(tmp_path / 'out', replace=False) as work:
+            assert names(tmp_path) == [work.name, 'spool']  # what the dead one left is gone
+            put(tmp_path / 'other', lambda work: (work / 'other').write_text('x'))
+            assert work.exists()  # and what is being written is not
+            (work / 'out').write_text('x')
+        assert names(tmp_path) == ['other', 'out', 'spool']
         return
     assert process.returncode == 1
     assert err == 'c3d: interrupted\n'

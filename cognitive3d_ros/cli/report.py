@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     """Write the report; 3 if something of the session is missing."""
     from cognitive3d_ros import open_session
     from cognitive3d_ros.report import make_report
-    from cognitive3d_ros.results import written
+    from cognitive3d_ros.results import place, written
     from cognitive3d_ros.session.verify import Kind
 
     session = open_session(args.session, args.session_id)
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         bar(args.output.name, quiet=args.json) as progress,
     ):
         report = make_report(session, progress=progress)
-        (work / args.output.name).write_text(report.page, 'utf-8')
+        (work / place(args.output).name).write_text(report.page, 'utf-8')
     wrong = [finding for finding in report.findings if finding.kind is not Kind.NOTE]
     size = args.output.stat().st_size
     if args.json:

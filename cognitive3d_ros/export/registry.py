@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cognitive3d_ros.errors import ExportError
 from cognitive3d_ros.export.job import Job, Options, Progress
-from cognitive3d_ros.results import written
+from cognitive3d_ros.results import place, written
 from cognitive3d_ros.session.session import Session
 
 
@@ -61,9 +61,8 @@ def export_session(
     cannot be read is left out, and in ``session.faults``.
 
     Raises:
-        ExportError: it cannot be written there, or not in this format.
+        ExportError: it cannot be written there, or not in this format, or the disk refused.
         ReadError: the session does not say which axes its poses are in.
-        OSError: the disk refused.
     """
     if to not in FORMATS:
         raise ExportError(f'{to!r} is no format: known are {", ".join(FORMATS)}')
@@ -75,7 +74,7 @@ def export_session(
             module.export(job, work)
         return Exported(out, job.done, tuple(job.notes))
 
-    name, options = out.absolute().name, options or Options()
+    name, options = place(out).name, options or Options()
     try:
         return made(Job(session, name, options, progress))
     except UnicodeEncodeError:  # rare, and looking for it in all texts would cost every export

@@ -170,6 +170,18 @@ def find_sessions(path: Path) -> Mapping[str, SessionFiles]:
     return _loose(files, path)
 
 
+def is_session_folder(path: Path) -> bool:
+    """Say whether a path is the folder of a session, with parts or a journal in it."""
+    if not is_session_id(path.name) or not path.is_dir():
+        return False
+    if (path / JOURNAL).exists():
+        return True
+    try:
+        return any(parse_part_name(each.name) is not None for each in path.iterdir())
+    except OSError:
+        return False
+
+
 def _sessions_of(folder: Path, *, in_spool: bool) -> dict[str, SessionFiles]:
     names = sorted(_session_names(folder), key=_order)
     return {name: SessionFiles(name, folder / name, in_spool) for name in names}

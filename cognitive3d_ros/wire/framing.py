@@ -207,6 +207,8 @@ def _header(text: bytes) -> PartHeader:
         header = _take(PartHeader, {**values, 'identity': identity})
     except (ValueError, KeyError, TypeError) as error:
         raise FormatError(f'the header cannot be read: {type(error).__name__}: {error}') from None
+    if not is_session_id(identity.session_id):  # the names of folders are made of it
+        raise FormatError(f'the header names {identity.session_id!r:.100}, which is no session id')
     if header.stream not in STREAMS or header.klass not in CLASSES or header.number < 1:
         raise FormatError(
             f'the header names part {header.number} of stream {header.stream!r}, class {header.klass!r}'
