@@ -33,6 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 from cognitive3d_ros.conventions import Convention
 from cognitive3d_ros.errors import ReadError
 from cognitive3d_ros.quaternions import Array, normalised_array, rotate_array
+from cognitive3d_ros.session.fixed import fixed
 from cognitive3d_ros.wire.placing import place, ray_points
 from cognitive3d_ros.wire.records import LaserScanData, PointCloudData, Pose
 
@@ -295,6 +296,10 @@ class PointCloud(LidarRecord):
         if self._points is None:
             from cognitive3d_ros.wire import clouds  # and zstandard with it
 
-            object.__setattr__(self, '_points', clouds.read(self.content))
+            points = clouds.read(self.content)
+            for array in (points.positions, points.colors, points.intensities):
+                if array is not None:
+                    fixed(array)
+            object.__setattr__(self, '_points', points)
         assert self._points is not None
         return self._points

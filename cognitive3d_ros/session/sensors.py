@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from cognitive3d_ros.errors import FormatError, ReadError
 from cognitive3d_ros.session.files import PartFile
+from cognitive3d_ros.session.fixed import fixed
 from cognitive3d_ros.session.records import (
     CameraFrame,
     LaserScan,
@@ -125,17 +126,17 @@ class Sensor(LazyColumn[S], Generic[S]):
     @cached_property
     def time(self) -> Floats:  # type: ignore[override]
         """(N,), seconds since the epoch."""
-        return self._stream.time[self._rows]
+        return fixed(self._stream.time[self._rows])
 
     @cached_property
     def seq(self) -> NDArray[np.int64]:
         """(N,), 0, 1, 2 … in a session that is whole."""
-        return self._stream.seq[self._rows]
+        return fixed(self._stream.seq[self._rows])
 
     @cached_property
     def pose(self) -> NDArray[np.float32]:
         """(N, 7), ``px py pz qx qy qz qw``, scene axes."""
-        return self._stream.pose[self._rows]
+        return fixed(self._stream.pose[self._rows])
 
     def _item(self, index: int) -> S:
         record: Any = self._stream.record(int(self._rows[index]))
@@ -211,7 +212,7 @@ class SensorStream:
     @cached_property
     def time(self) -> Floats:
         """(N,), seconds since the epoch."""
-        return self._index.rows[:, 0] / _MS_PER_S
+        return fixed(self._index.rows[:, 0] / _MS_PER_S)
 
     @property
     def seq(self) -> NDArray[np.int64]:
@@ -250,7 +251,8 @@ class SensorStream:
                 for at, r in sound
             ]
             rows.append(_table(held, 5, np.int64))
-        return _Index(tuple(names), kinds, np.concatenate(rows), np.concatenate(poses))
+        every = fixed(np.concatenate(rows)), fixed(np.concatenate(poses))
+        return _Index(tuple(names), kinds, *every)
 
     def _sound(self, part: int) -> Iterator[tuple[int, WireRecord]]:
         """Give the records of a part that can be read, each with its place in it; report the others."""
@@ -301,6 +303,9 @@ def to_record(record: WireRecord, convention: str) -> SensorRecord:
         )
     scan: Any = record.scan
     content = {name: getattr(scan, name) for name in type(scan).__dataclass_fields__}
+    for value in content.values():
+        if isinstance(value, np.ndarray):
+            fixed(value)  # its part is held for the next who asks
     return _kind(record)(**where, sensor_id=record.sensor_id, **content)  # type: ignore[call-arg]
 
 

@@ -20,6 +20,7 @@ from cognitive3d_ros.errors import FormatError, ReadError
 from cognitive3d_ros.session import streams
 from cognitive3d_ros.session.files import Listing, OpenPart, PartFile, SessionFiles, find_sessions
 from cognitive3d_ros.session.finding import Bounds, PartFinder
+from cognitive3d_ros.session.fixed import FixedDict
 from cognitive3d_ros.session.markers import Markers, Region, read_markers
 from cognitive3d_ros.session.metadata import StreamMetadata, stream_metadata
 from cognitive3d_ros.session.motion import Motion
@@ -100,7 +101,8 @@ class Session(Sequence[Record]):
 
     As a sequence it is all its records in time order. What cannot be read is passed over and listed in
     :attr:`faults`, for the streams that were read so far. What was on the disk when it was first looked
-    at is what is seen: a session that is being recorded is opened again to see more.
+    at is what is seen: a session that is being recorded is opened again to see more. What it gives out is
+    read-only: arrays, properties, records. :meth:`edit` gives a copy to change.
     """
 
     def __init__(self, files: SessionFiles, *, utf8: bool = False) -> None:
@@ -247,9 +249,8 @@ class Session(Sequence[Record]):
         ``series/<name>``, ``camera/<name>`` and ``lidar/<name>``.
         """
         with_object = self.properties.get('c3d.ros.robot_dynamic_object') is True
-        return stream_metadata(
-            self.properties, self.series, dynamics=with_object or len(self.dynamics) > 0
-        )
+        objects = with_object or len(self.dynamics) > 0
+        return FixedDict(stream_metadata(self.properties, self.series, dynamics=objects))
 
     @property
     def annotations(self) -> tuple[Annotation, ...]:

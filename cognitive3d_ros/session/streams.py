@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cognitive3d_ros.errors import FormatError
+from cognitive3d_ros.session.fixed import FixedDict, fixed
 from cognitive3d_ros.session.records import (
     Annotation,
     DynamicSnapshot,
@@ -63,7 +64,7 @@ class Named(Mapping[str, T], Generic[T]):
 
 
 class Column(Sequence[T], Generic[T]):
-    """A sequence whose items are made of columns when they are asked for."""
+    """A sequence whose items are made of columns when they are asked for. Its arrays are read-only."""
 
     time: Floats
 
@@ -71,11 +72,18 @@ class Column(Sequence[T], Generic[T]):
         raise NotImplementedError
 
     def columns(self) -> dict[str, Any]:
-        """Return its columns by name, each of one value for each record; vectors are split."""
+        """Return its columns by name, as they were recorded: scene axes, seconds since the epoch.
+
+        Each has one value for each record; vectors are split.
+        """
         raise NotImplementedError
 
     def to_pandas(self) -> Any:
-        """Return its columns as a pandas DataFrame. Raises ImportError where pandas is not installed."""
+        """Return its :meth:`columns` as a pandas DataFrame of its own: as recorded, in scene axes.
+
+        Those of :meth:`Session.to_pandas` are in REP-103 axes. Raises ImportError where pandas is not
+        installed.
+        """
         import pandas
 
         return pandas.DataFrame(self.columns())
@@ -305,10 +313,12 @@ def read_dynamics(bodies: Iterable[tuple[str, JsonBody]], report: Report) -> Dyn
         runs.append(columns)
         for record in data:
             if record.get('properties'):
-                properties[len(ids)] = tuple(record['properties'])
+                properties[len(ids)] = tuple(map(FixedDict, record['properties']))
             ids.append(record['id'])
     every = _joined(runs)
-    return Dynamics(every.time, every.p, every.r, tuple(ids), manifest, properties)
+    return Dynamics(
+        every.time, every.p, every.r, tuple(ids), FixedDict(manifest), FixedDict(properties)
+    )
 
 
 def read_series(bodies: Iterable[tuple[str, JsonBody]], report: Report) -> Named[Series]:
@@ -330,7 +340,7 @@ def read_series(bodies: Iterable[tuple[str, JsonBody]], report: Report) -> Named
         for name, samples in found:
             runs.setdefault(name, []).append(values[at : at + len(samples)])
             at += len(samples)
-    return Named({name: Series(name, *np.concatenate(run).T) for name, run in runs.items()})
+    return Named({name: Series(name, *fixed(np.concatenate(run)).T) for name, run in runs.items()})
 
 
 def read_events(bodies: Iterable[tuple[str, JsonBody]], report: Report) -> tuple[Event, ...]:
@@ -342,7 +352,7 @@ def read_events(bodies: Iterable[tuple[str, JsonBody]], report: Report) -> tuple
                 record['time'],
                 record['name'],
                 tuple(record['point']),
-                record.get('properties', {}),
+                FixedDict(record.get('properties', {})),
                 record.get('dynamicId'),
             )
             events.append(_annotation(event, part, report) if event.name == ANNOTATION else event)
@@ -404,7 +414,7 @@ class _Columns(NamedTuple):
 
 
 def _joined(runs: Sequence[_Columns]) -> _Columns:
-    return _Columns(*(np.concatenate(columns) for columns in zip(*runs, strict=True)))
+    return _Columns(*(fixed(np.concatenate(columns)) for columns in zip(*runs, strict=True)))
 
 
 _EMPTY = _Columns(np.empty(0), np.empty((0, 3)), np.empty((0, 4)), np.empty((0, 3)))

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cognitive3d_ros.errors import ReadError
+from cognitive3d_ros.session.fixed import fixed
 from cognitive3d_ros.session.records import Record
 from cognitive3d_ros.session.streams import Floats
 
@@ -42,7 +43,7 @@ class Timeline(Sequence[Record]):
             codes.append(np.array(np.broadcast_to(np.array(each, np.int16), len(run.time))))
         times = np.concatenate([np.empty(0), *(run.time for run in runs)])
         order = np.argsort(times, kind='stable')
-        self.time: Floats = times[order]
+        self.time: Floats = fixed(times[order])
         """(N,), the times of all records, ascending."""
         self._codes = np.concatenate(codes)[order]
         lengths = [len(run.time) for run in runs]

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cognitive3d_ros.quaternions import Array, normalised_array
+from cognitive3d_ros.session.fixed import fixed
 from cognitive3d_ros.session.streams import Poses
 
 
@@ -29,9 +30,9 @@ class Track:
 
     def __init__(self, poses: Poses) -> None:
         order = np.argsort(poses.time, kind='stable')
-        self.time = poses.time[order]
-        self.p = poses.p[order]
-        self.r = normalised_array(poses.r[order])
+        self.time = fixed(poses.time[order])
+        self.p = fixed(poses.p[order])
+        self.r = fixed(normalised_array(poses.r[order]))
 
     def __len__(self) -> int:
         return len(self.time)
