@@ -1,5 +1,8 @@
 """Editing a session, its comment, and where the pictures of a log lie."""
 
+import errno
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +24,9 @@ from stored import (
 from cognitive3d_ros import images_directory, open_session
 from cognitive3d_ros.comments import parse_blocks
 from cognitive3d_ros.errors import ExportError
+from cognitive3d_ros.session import saving
 from cognitive3d_ros.session.records import (
+    CameraFrame,
     DynamicSnapshot,
     Event,
     PoseSample,
@@ -230,3 +235,96 @@ def test_the_folder_of_a_logs_pictures(tmp_path):
         assert images_directory(str(log)) == tmp_path / name
     (tmp_path / 'walk_Images').write_text('a file')
     assert images_directory(tmp_path / 'walk.rawlog') == tmp_path / 'Images'
+
+
+# What cannot be saved
+
+
+NOT_A_NUMBER, ENDLESS = float('nan'), float('inf')
+UPRIGHT = (0.0, 0.0, 0.0, 1.0)
+
+
+def framed(**fields):
+    frame = {'time': at(1), 'seq': 0, 'frame_id': 'f', 'pose': (0, 0, 0, *UPRIGHT)}
+    more = {'camera_id': 'c', 'format': 'jpeg', 'width': 1, 'height': 1, 'data': b'x'}
+    return CameraFrame(**(frame | more | fields))
+
+
+@pytest.mark.parametrize(
+    ('record', 'reason'),
+    [
+        (Event(NOT_A_NUMBER, 'e', (0.0, 0.0, 0.0)), r'time: 0 to \d+ s wanted, not nan'),
+        (Event(-5.0, 'e', (0.0, 0.0, 0.0)), r'time: 0 to \d+ s wanted, not -5\.0'),
+        (Event(1e18, 'e', (0.0, 0.0, 0.0)), r'time: 0 to \d+ s wanted, not 1e\+18'),
+        (Event(10**400, 'e', (0.0, 0.0, 0.0)), r'time: 0 to \d+ s wanted, not 1000'),
+        (Event(at(1), 'e', (0.0, ENDLESS, 0.0)), 'point: 3 finite numbers wanted, not .*inf'),
+        (Event(at(1), 'e', (0.0, 0.0)), 'point: 3 finite numbers wanted'),
+        (Event(at(1), '', (0.0, 0.0, 0.0)), 'name: a text wanted'),
+        (Event(at(1), 'e', (0.0, 0.0, 0.0), {'x': ENDLESS}), 'Event.*inf'),
+        (Event(at(1), 'e', (0.0, 0.0, 0.0), {'x': [1]}), r"properties\['x'\]: .* not \[1\]"),
+        (Event(at(1), 'e', (0.0, 0.0, 0.0), {'x': object()}), 'not JSON serializable'),
+        (Event(at(1), 'e', (0.0, 0.0, 0.0), None, b'x'), 'not JSON serializable'),
+        (
+            PoseSample(at(1), (NOT_A_NUMBER, 0.0, 0.0), UPRIGHT),
+            r'p: 3 finite numbers wanted, not \(nan',
+        ),
+        (PoseSample(at(1), 'abc', UPRIGHT), 'p: 3 finite numbers wanted'),
+        (PoseSample(at(1), (0.0, 0.0, 0.0), (0.0,) * 4), r'r: a unit quaternion .* \(0\.0, 0\.0'),
+        (PoseSample(at(1), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 2.0)), 'r: a unit quaternion'),
+        (PoseSample(at(1), (0.0, 0.0, 0.0), UPRIGHT, (ENDLESS, 0.0, 0.0)), 'g: 3 finite numbers'),
+        (DynamicSnapshot(at(1), 'o', (0.0, 0.0, 0.0), (0.0,) * 4), 'r: a unit quaternion'),
+        (
+            DynamicSnapshot(at(1), 'o', (0.0, 0.0, 0.0), UPRIGHT, ({'x': ENDLESS},)),
+            'not JSON compliant',
+        ),
+        (SeriesSample(at(1), 's', NOT_A_NUMBER), 'value: a finite number wanted, not nan'),
+        (SeriesSample(at(1), 's', 'text'), "value: a finite number wanted, not 'text'"),
+        (framed(time=-5.0), r'time: 0 to \d+ s wanted'),
+        (framed(pose=(NOT_A_NUMBER, 0, 0, *UPRIGHT)), 'pose: 7 finite numbers wanted'),
+        (framed(pose=(1e300, 0, 0, *UPRIGHT)), 'pose: 7 finite numbers wanted'),
+        (framed(pose=(0,) * 7), r'pose\[3:\]: a unit quaternion'),
+        (framed(pose=None), 'pose: 7 finite numbers wanted, not None'),
+        (framed(width=-1), 'a record that cannot be stored'),
+        (framed(seq=1 << 70), 'a record that cannot be stored'),
+        (framed(data='text'), 'a record that cannot be stored'),
+        (framed(camera_id=None), 'a record that cannot be stored'),
+    ],
+)
+def test_a_record_that_no_session_holds_is_refused(tmp_path, record, reason):
+    write(tmp_path / 'one', 'gaze', 1, 'pose', [pose(1)])
+    copy = open_session(tmp_path / 'one').edit()
+    copy.clear()
+    copy.insert(record)
+    with pytest.raises(ExportError, match='a record that cannot be stored: ') as raised:
+        copy.save(tmp_path / 'saved')
+    assert re.search(reason, str(raised.value))
+    assert type(record).__name__ in str(raised.value)
+    assert len(str(raised.value)) < 900
+    assert sorted(p.name for p in tmp_path.iterdir()) == ['one']
+
+
+def test_a_comment_that_is_no_text_is_refused(session, tmp_path):
+    copy = session.edit()
+    copy.set_comment(['wet'])
+    with pytest.raises(ExportError, match=r"property 'c3d.ros.comment': .* not \['wet'\]"):
+        copy.save(tmp_path / 'saved')
+
+
+def test_where_nothing_can_be_written(session, tmp_path, monkeypatch):
+    copy = session.edit()
+    with pytest.raises(ExportError, match=r'/none is no folder: saved cannot be written there'):
+        copy.save(tmp_path / 'none' / 'saved')
+    (tmp_path / 'link').symlink_to('nowhere')
+    with pytest.raises(ExportError, match='link is there already'):
+        copy.save(tmp_path / 'link')
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, 'No space left on device')
+
+    for name in ('rename', 'sync_folder'):
+        with monkeypatch.context() as patch:
+            patch.setattr(saving.REAL_FS, name, full)
+            with pytest.raises(ExportError, match=r'/saved cannot be written: .*No space') as told:
+                copy.save(tmp_path / 'saved')
+            assert '.c3d-save' not in str(told.value)
+    assert sorted(p.name for p in tmp_path.iterdir() if p.name != 'saved') == ['link', 'store']

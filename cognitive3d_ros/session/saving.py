@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
+import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
 
 from cognitive3d_ros.errors import ExportError, FormatError, SpoolError
 from cognitive3d_ros.session.records import (
@@ -17,6 +22,7 @@ from cognitive3d_ros.session.records import (
     PoseSample,
     PropertyValue,
     Record,
+    SensorRecord,
     SeriesSample,
 )
 from cognitive3d_ros.session.sensors import to_wire
@@ -30,6 +36,9 @@ from cognitive3d_ros.wire.numbers import vector
 from cognitive3d_ros.wire.records import CameraFrameRecord
 
 _PENDING_BYTES = 8 << 20
+_LAST_S = (2**63 - 1) / 1e9  # times inside are nanoseconds in 64 bits
+_UNIT = 1e-3
+"""How far from 1 the norm of a rotation may be: five decimals, or a float32, are closer."""
 _KLASSES = {
     'gaze': 'pose',
     'events': 'events',
@@ -51,24 +60,33 @@ def save(
 
     Raises ExportError if there is something at ``path``, or a record cannot be stored.
     """
-    if path.exists():
+    if os.path.lexists(path):
         raise ExportError(f'{path} is there already: nothing is overwritten')
-    work = Path(tempfile.mkdtemp(prefix=f'.{path.name}.', dir=path.absolute().parent))
+    parent = path.absolute().parent
+    if not parent.is_dir():
+        raise ExportError(f'{parent} is no folder: {path.name} cannot be written there')
+    work: Path | None = None
     try:
+        work = Path(tempfile.mkdtemp(prefix='.c3d-save-', dir=parent))
         spool = Spool.open(work, limits=SpoolLimits(1 << 62, 0))
         try:
             session = spool.start(identity, assemble)
             _fill(session, properties, manifest, records)
             if not session.finish():
-                raise ExportError(f'{path}: {session.error}')
+                raise SpoolError(str(session.error))
         finally:
             spool.close()
         REAL_FS.rename(work / 'sessions' / identity.session_id, path)
-        REAL_FS.sync_folder(path.absolute().parent)
+        REAL_FS.sync_folder(parent)
     except SpoolError as error:
-        raise ExportError(str(error)) from error
+        # It names the folder that the session is made in, which nobody knows.
+        reason = str(error).replace(str(work), str(path))
+        raise ExportError(f'{path} cannot be written: {reason}') from error
+    except OSError as error:
+        raise ExportError(f'{path} cannot be written: {error.strerror or error}') from error
     finally:
-        shutil.rmtree(work, ignore_errors=True)
+        if work is not None:
+            shutil.rmtree(work, ignore_errors=True)
 
 
 def _fill(
@@ -82,11 +100,11 @@ def _fill(
     def append(stream: str, klass: str, entry: bytes, time_ns: int) -> None:
         at_ns = max(0, time_ns - start_ns)
         if not session.append(stream, klass, entry, time_ns=time_ns, at_ns=at_ns):
-            raise ExportError(f'a record of {len(entry)} bytes: the disk takes no more')
+            raise SpoolError(f'a record of {len(entry)} bytes: the disk takes no more')
         if session.pending_bytes > _PENDING_BYTES and not session.flush():
-            raise ExportError(str(session.error))
+            raise SpoolError(str(session.error))
 
-    append('gaze', 'properties', bodies.properties_entry(properties), start_ns)
+    append('gaze', 'properties', _properties_entry(properties), start_ns)
     session.seal('gaze', 'properties')
     for known in manifest:
         facts = {'name': known.name, 'mesh': known.mesh, 'fileType': known.file_type}
@@ -97,33 +115,87 @@ def _fill(
         append(stream, _KLASSES[stream], entry, record.time_ns)
 
 
+def _properties_entry(properties: Mapping[str, PropertyValue]) -> bytes:
+    try:
+        for name, value in properties.items():
+            schema.check_property(value, f'property {name!r}')
+    except FormatError as error:
+        raise ExportError(f'a session that cannot be stored: {error}') from None
+    return bodies.properties_entry(properties)
+
+
 def _entry(record: Record) -> tuple[str, bytes]:
     """Return a record's stream and its entry, checked as the gateway would. Raises ExportError."""
-    if isinstance(record, CameraFrame | LidarRecord):
-        return _sensor_entry(record)
+    _check_numbers(record)
+    try:
+        if isinstance(record, CameraFrame | LidarRecord):
+            return _sensor_entry(record)
+        stream, entry = _json_entry(record)
+        text = _series(entry) if stream == 'sensors' else entry[1:]
+        schema.RECORD_CHECKS[stream](json.loads(text), type(record).__name__)
+    except (FormatError, TypeError, ValueError, OverflowError, AttributeError) as error:
+        _refuse(record, str(error))
+    return stream, entry
+
+
+def _json_entry(record: Record) -> tuple[str, bytes]:
     if isinstance(record, PoseSample):
-        stream = 'gaze'
         entry = bodies.pose_entry(record.time_ns, record.p, record.r)
-        if record.g is not None:
-            entry = _with(entry, f'"g":{vector(record.g)}')
-    elif isinstance(record, Event):
-        stream = 'events'
+        return 'gaze', entry if record.g is None else _with(entry, f'"g":{vector(record.g)}')
+    if isinstance(record, Event):
         entry = bodies.event_entry(record.name, record.time_ns, record.point, record.properties)
         if record.dynamic_id is not None:
             entry = _with(entry, f'"dynamicId":{json.dumps(record.dynamic_id)}')
-    elif isinstance(record, DynamicSnapshot):
-        stream = 'dynamics'
+        return 'events', entry
+    if isinstance(record, DynamicSnapshot):
         entry = bodies.snapshot_entry(record.id, record.time_ns, record.p, record.r, first=False)
         if record.properties:
-            entry = _with(entry, f'"properties":{json.dumps(list(record.properties))}')
-    elif isinstance(record, SeriesSample):
-        entry = bodies.samples_entry(record.time_ns, [(record.name, record.value)])
-        _check('sensors', _series(entry), record)
-        return 'sensors', entry
-    else:
-        raise ExportError(f'{type(record).__name__} is no kind of record that is stored')
-    _check(stream, entry[1:], record)
-    return stream, entry
+            facts = json.dumps(list(record.properties), allow_nan=False)
+            entry = _with(entry, f'"properties":{facts}')
+        return 'dynamics', entry
+    if isinstance(record, SeriesSample):
+        return 'sensors', bodies.samples_entry(record.time_ns, [(record.name, record.value)])
+    raise ExportError(f'{type(record).__name__} is no kind of record that is stored')
+
+
+def _check_numbers(record: Record) -> None:
+    """Refuse what no session holds: a time, a place or a rotation that is none. Raises ExportError."""
+    if not _finite(record.time, 1) or not 0 <= record.time <= _LAST_S:
+        _refuse(record, f'time: 0 to {_LAST_S:.0f} s wanted, not {record.time!r:.100}')
+    places: dict[str, Any] = {}
+    rotations: dict[str, Any] = {}
+    if isinstance(record, PoseSample | DynamicSnapshot):
+        places['p'], rotations['r'] = record.p, record.r
+        if isinstance(record, PoseSample) and record.g is not None:
+            places['g'] = record.g
+    elif isinstance(record, Event):
+        places['point'] = record.point
+    elif isinstance(record, SensorRecord):
+        if not _finite(record.pose, 7):
+            _refuse(record, f'pose: 7 finite numbers wanted, not {record.pose!r:.100}')
+        places['pose[:3]'], rotations['pose[3:]'] = record.pose[:3], record.pose[3:]
+    elif isinstance(record, SeriesSample) and not _finite(record.value, 1):
+        _refuse(record, f'value: a finite number wanted, not {record.value!r:.100}')
+    for name, value in places.items():
+        if not _finite(value, 3):
+            _refuse(record, f'{name}: 3 finite numbers wanted, not {value!r:.100}')
+    for name, value in rotations.items():
+        if not _finite(value, 4) or abs(math.hypot(*value) - 1) > _UNIT:
+            _refuse(record, f'{name}: a unit quaternion x y z w wanted, not {value!r:.100}')
+
+
+def _finite(value: Any, count: int) -> bool:
+    """Say whether a value is so many finite numbers; those of cameras and lidars are stored as float32."""
+    try:
+        numbers = np.asarray(value, dtype=np.float64)
+        limit = np.finfo(np.float32).max if count == 7 else np.inf
+        return numbers.size == count and bool((np.abs(numbers) < limit).all())
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def _refuse(record: Record, reason: str) -> NoReturn:
+    raise ExportError(f'a record that cannot be stored: {reason} ({record!r:.200})') from None
 
 
 def _with(entry: bytes, member: str) -> bytes:
@@ -136,17 +208,15 @@ def _series(entry: bytes) -> bytes:
     return b'{"name":' + name + b',"data":[' + pair + b']}'
 
 
-def _check(stream: str, text: bytes, record: Record) -> None:
-    try:
-        schema.RECORD_CHECKS[stream](json.loads(text), type(record).__name__)
-    except (FormatError, ValueError) as error:
-        raise ExportError(f'a record that cannot be stored: {error}') from None
-
-
 def _sensor_entry(record: CameraFrame | LidarRecord) -> tuple[str, bytes]:
-    from cognitive3d_ros.wire import capnp_codec  # only here: most sessions need no pycapnp
+    import capnp  # only here: most sessions need no pycapnp
+
+    from cognitive3d_ros.wire import capnp_codec
 
     wire = to_wire(record)
-    if isinstance(wire, CameraFrameRecord):
-        return 'camera', capnp_codec.camera_entry(wire)
-    return 'lidar', capnp_codec.lidar_entry(wire)
+    try:
+        if isinstance(wire, CameraFrameRecord):
+            return 'camera', capnp_codec.camera_entry(wire)
+        return 'lidar', capnp_codec.lidar_entry(wire)
+    except capnp.KjException as error:
+        _refuse(record, str(error).partition('\n')[0])
