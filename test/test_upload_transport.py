@@ -1,6 +1,7 @@
 """The transport against real servers on loopback, most of which do not behave."""
 
 import contextlib
+import http.client
 import socket
 import ssl
 import subprocess
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from cognitive3d_ros.upload.exchange import Fault, Request, Response, TransportFault
 from cognitive3d_ros.upload.policy import Delivered, classify
-from cognitive3d_ros.upload.transport import Pace, RequestsTransport, _Interrupted
+from cognitive3d_ros.upload.transport import Deadline, Pace, RequestsTransport, _Interrupted
 
 OK = b'HTTP/1.1 200 OK\r\ncvr-request-time: 3\r\nContent-Length: 2\r\n\r\n{}'
 SHORT_S = 0.4
@@ -274,7 +275,7 @@ def test_a_server_that_never_answers_is_given_up_and_meets_the_same_bytes_again(
         fault = hasty.send(request)
         assert time.monotonic() - started_s < 10 * SHORT_S
         assert fault == TransportFault(
-            Fault.TIMEOUT, f'127.0.0.1:{server.port}: no progress for 0.4 s'
+            Fault.TIMEOUT, f'127.0.0.1:{server.port}: no whole answer within 0.4 s'
         )
         server.ended.set()
         assert hasty.send(request).status == 200
@@ -349,6 +350,108 @@ def test_an_answer_with_a_body_that_never_comes_is_an_answer(hasty):
         server.ended.set()
         assert hasty.send(post(server.url)).body == b'{}'
     assert server.connections == 2
+
+
+# --- answers that drip ------------------------------------------------------------------------------
+
+
+def dripping(*pieces, drop=b'x'):
+    """Answer with some pieces at once, and then with one drop after the other."""
+
+    def serve(server, connection, _):
+        server.receive(connection)
+        connection.sendall(b''.join(pieces))
+        while not server.ended.wait(SHORT_S / 8):
+            connection.sendall(drop)
+
+    return serve
+
+
+ACK = b'HTTP/1.1 200 OK\r\ncvr-request-time: 3\r\n'
+
+
+@pytest.mark.parametrize(
+    ('start', 'drop'),
+    [
+        (b'HTTP/1.1 200 OK\r\nX-Long: ', b'x'),
+        (b'HTTP/1.1 200 OK\r\n', b'X: y\r\n'),
+        (b'', b'H'),
+        (b'', b'HTTP/1.1 100 Continue\r\n\r\n'),
+    ],
+)
+def test_a_head_that_drips_is_given_up_in_time(hasty, start, drop):
+    with Server(dripping(start, drop=drop)) as server:
+        started_s = time.monotonic()
+        fault = hasty.send(post(server.url))
+        assert time.monotonic() - started_s < 10 * SHORT_S
+        assert fault.fault is Fault.TIMEOUT
+        assert fault.reason.endswith('no whole answer within 0.4 s')
+
+
+def test_a_body_that_drips_behind_its_head_is_an_answer_in_time(hasty):
+    with Server(dripping(ACK + b'Content-Length: 100000\r\n\r\n')) as server:
+        started_s = time.monotonic()
+        answer = hasty.send(post(server.url))
+        assert time.monotonic() - started_s < 10 * SHORT_S
+        assert isinstance(classify(answer, wall_s=0.0), Delivered)
+
+
+def test_the_body_of_an_answer_to_a_part_is_not_waited_for_however_patient_one_is(monkeypatch):
+    monkeypatch.setattr('cognitive3d_ros.upload.transport._REST_S', SHORT_S)
+    patient = RequestsTransport(timeout_s=600)
+    with Server(dripping(ACK + b'Content-Length: 100000\r\n\r\n')) as server:
+        started_s = time.monotonic()
+        assert isinstance(classify(patient.send(post(server.url)), wall_s=0.0), Delivered)
+        assert time.monotonic() - started_s < 20
+    patient.close()
+
+
+def test_a_proxy_that_drips_is_given_up_in_time(hasty, monkeypatch):
+    with Server(dripping(b'HTTP/1.1 200 Connection established\r\n', drop=b'X: y\r\n')) as server:
+        monkeypatch.setenv('https_proxy', server.url)
+        started_s = time.monotonic()
+        fault = hasty.send(post('https://gateway.example'))
+        assert time.monotonic() - started_s < 10 * SHORT_S
+        assert fault.fault is Fault.TIMEOUT
+
+
+def test_an_end_of_the_time_is_kept_whatever_comes():
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        now_s = [100.0]
+        reader = Deadline(ours, limit_s=5, limit_bytes=4, monotonic=lambda: now_s[0])
+        theirs.sendall(b'abcdef')
+        assert reader.read(1) == b'a'
+        now_s[0] += 4.9
+        assert reader.read(1) == b'b'
+        reader.within(60)  # no time is given back
+        now_s[0] += 0.1
+        with pytest.raises(TimeoutError):
+            reader.read(1)
+        assert ours.gettimeout() is None  # as it was before
+        reader.close()
+        bounded = Deadline(ours, limit_s=None, limit_bytes=2)
+        assert bounded.read(2) == b'cd'
+        with pytest.raises(http.client.HTTPException):
+            bounded.read(1)
+        bounded.close()
+
+
+def test_the_answer_behind_an_early_one_is_not_taken_for_the_next_parts(transport):
+    """What comes late over a kept connection would acknowledge a part that nobody has."""
+
+    def serve(server, connection, index):
+        server.receive(connection)
+        connection.sendall(b'HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n')
+        if index == 1:
+            server.receive(connection)
+        connection.sendall(OK)
+
+    with Server(serve) as server:
+        assert transport.send(post(server.url, b'one')).status == 103
+        assert transport.send(post(server.url, b'two')).status == 103
+    assert server.connections == 2
+    assert [body for _, _, body in server.requests] == [b'one', b'two']
 
 
 # --- dead connections -------------------------------------------------------------------------------
@@ -429,12 +532,18 @@ def test_a_body_without_end_is_cut_off_and_the_connection_not_used_again(transpo
 
 @pytest.mark.parametrize(
     'flood',
-    [b'X-Long: ' + b'y' * 300_000 + b'\r\n', b'X-Many: y\r\n' * 10_000, b'z' * 300_000],
+    [
+        b'X-Long: ' + b'y' * 300_000 + b'\r\n',
+        b'X-Many: y\r\n' * 10_000,
+        b'z' * 300_000,
+        b'\r\n' + b'HTTP/1.1 100 Continue\r\n\r\n' * 20_000,
+    ],
 )
 def test_floods_of_headers_are_faults(transport, flood):
     def serve(server, connection, _):
         server.receive(connection)
-        connection.sendall(b'HTTP/1.1 200 OK\r\n' + flood)
+        status = 100 if flood.startswith(b'\r\n') else 200
+        connection.sendall(b'HTTP/1.1 %d OK\r\n' % status + flood)
 
     with Server(serve) as server:
         fault = transport.send(post(server.url))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import http.client
+import io
 import select
 import socket
 import ssl
@@ -32,6 +33,8 @@ from cognitive3d_ros.upload.exchange import Fault, Request, Response, TransportF
 _PIECE_BYTES = 256 * 1024  # handed to the socket at once, when there is no cap
 _NAP_S = 0.1  # the longest sleep under a cap, so that it can be interrupted
 _LOOK_MS = 50  # between two looks at what the kernel still has to send
+_HEAD_BYTES = 256 * 1024  # of an answer, with all that is said before it (100 Continue)
+_REST_S = 2.0  # for the body of an answer to a part: the head has said all that counts
 _TIMEOUTS = (TimeoutError, requests.Timeout, urllib3.exceptions.TimeoutError)
 _NOT_YET_VALID, _EXPIRED = (
     9,
@@ -42,8 +45,10 @@ _NOT_YET_VALID, _EXPIRED = (
 class RequestsTransport:
     """Sends through a ``requests`` adapter with one kept connection.
 
-    ``timeout_s`` is a time without progress: for connecting, for the next bytes to leave this machine,
-    for the next bytes of the answer. A whole transfer may take as long as it moves.
+    ``timeout_s`` is a time without progress for connecting and for the next bytes to leave this machine:
+    a body may take as long as it moves. It is also the time that the whole answer may take once all is
+    sent, however it comes. Of an answer to a body the head decides; what then does not follow soon is
+    not waited for.
     ``max_bytes_per_s`` (0 for no limit) paces the bodies that are sent. Setting ``interrupt`` makes a
     request that is sending stop at its next piece. Proxies and CA bundles come from the environment as
     ``requests`` reads it; a loopback address is never asked for through a proxy.
@@ -238,7 +243,92 @@ def _wait_until_sent(sock: socket.socket) -> None:
             raise TimeoutError(f'nothing was taken for {limit_s:g} s')
 
 
+class Deadline(io.RawIOBase):
+    """What comes from a socket until a time is over, and up to a number of bytes.
+
+    The socket's own time limit starts anew with every byte.
+    """
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        *,
+        limit_s: float | None,
+        limit_bytes: int,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__()
+        self._sock, self._raw = sock, sock.makefile('rb', buffering=0)
+        self._monotonic = monotonic
+        self._end_s = float('inf')
+        self.left_bytes: float = limit_bytes
+        if limit_s is not None:
+            self.within(limit_s)
+
+    def within(self, limit_s: float) -> None:
+        """Let the rest come within so many seconds, or what is left of the time if that is less."""
+        self._end_s = min(self._end_s, self._monotonic() + limit_s)
+
+    def readable(self) -> bool:
+        """Tell that this can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        """Read what is there; raises _LateError when the time is over, HTTPException for too much."""
+        if self.left_bytes <= 0:
+            raise http.client.HTTPException('an answer without end')
+        left_s = self._end_s - self._monotonic()
+        if left_s <= 0:
+            raise _LateError
+        before = self._sock.gettimeout()
+        self._sock.settimeout(None if left_s == float('inf') else left_s)
+        try:
+            count = self._raw.readinto(buffer)
+        except TimeoutError:
+            raise _LateError from None
+        finally:
+            self._sock.settimeout(before)
+        self.left_bytes -= count or 0
+        return count
+
+    def close(self) -> None:
+        """Close this and leave the socket to its other users."""
+        self._raw.close()
+        super().close()
+
+
+class _LateError(TimeoutError):
+    """The answer was not whole in time."""
+
+
+class _Answer(http.client.HTTPResponse):
+    """An answer, to a proxy's CONNECT too, with one deadline from its first byte to its last."""
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        debuglevel: int = 0,
+        method: str | None = None,
+        url: str | None = None,
+    ) -> None:
+        super().__init__(sock, debuglevel, method, url)
+        self.fp.close()
+        self._deadline = Deadline(sock, limit_s=sock.gettimeout(), limit_bytes=_HEAD_BYTES)
+        self.fp = io.BufferedReader(self._deadline)
+        self._to_a_body = method == 'POST'
+
+    def begin(self) -> None:
+        super().begin()
+        self._deadline.left_bytes = float('inf')  # who reads the body knows how much of it
+        if self.status < 200:
+            self.will_close = True  # its real answer is still to come, and not the next request's
+        if self._to_a_body:
+            self._deadline.within(_REST_S)
+
+
 class _HttpConnection(HTTPConnection):
+    response_class = _Answer
+
     def send(self, data: Any) -> None:
         if isinstance(data, memoryview) and self.sock is not None:
             _send(self.sock, data)
@@ -312,6 +402,8 @@ def _fault(error: BaseException, where: str, timeout_s: float) -> TransportFault
             return TransportFault(
                 Fault.CERTIFICATE, f'{where}: its certificate is not trusted: {one.verify_message}'
             )
+    if any(isinstance(one, _LateError) for one in chain):
+        return TransportFault(Fault.TIMEOUT, f'{where}: no whole answer within {timeout_s:g} s')
     if any(
         isinstance(one, _TIMEOUTS) and not isinstance(one, NewConnectionError) for one in chain
     ):
