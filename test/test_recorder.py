@@ -110,6 +110,21 @@ def test_a_clock_far_behind_the_last_id_is_warned_about(rig):
     r.recorder.end_session('shutdown')
 
 
+def test_a_clock_that_was_once_years_ahead_dates_no_later_session(rig):
+    r = rig()
+    far = T0 + 10 * 365 * 86_400
+    r.clocks.wall_ns += (far - T0) * S
+    assert r.recorder.start_session() == f'{far}_rover-07'
+    r.recorder.end_session('done')
+    r.clocks.wall_ns -= (far - T0) * S
+    for n in range(2):
+        assert r.recorder.start_session() == f'{T0 + n}_rover-07'
+        r.recorder.end_session('done')
+    warned = [text for text in r.log.of('warning') if str(far) in text]
+    assert len(warned) == 1
+    assert 'it was wrong then, or is now' in warned[0]
+
+
 def test_a_wall_clock_that_was_never_set_starts_no_session(rig):
     r = rig()
     r.clocks.wall_ns = 86_400 * S

@@ -15,11 +15,14 @@ import zlib
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from spool_model import assemble, identity
 
 from cognitive3d_ros.counters import Count, Drop, Ledger
 from cognitive3d_ros.errors import FormatError, NewerFormatError, SpoolError, SpoolLockedError
 from cognitive3d_ros.spool import Fs, Spool, SpoolLimits, journal
+from cognitive3d_ros.spool.seconds import Seconds
 from cognitive3d_ros.wire.framing import PartHeader, frame
 
 S = 1_000_000_000
@@ -445,21 +448,76 @@ def test_a_segment_of_which_no_part_can_be_made_is_kept(tmp_path):
 def test_seconds(tmp_path):
     """A second is issued once, whatever became of the sessions."""
     spool = open_spool(tmp_path)
-    assert spool.last_second == 0
+    assert spool.last_second(1_700_000_000) == 0
     spool.issue_second(1_700_000_005)
-    assert spool.last_second == 1_700_000_005
-    spool.issue_second(1_600_000_000)
-    assert spool.last_second == 1_700_000_005
+    assert spool.last_second(1_700_000_000) == 1_700_000_005
     spool.close()
     spool = open_spool(tmp_path)
-    assert spool.last_second == 1_700_000_005
+    assert spool.last_second(1_700_000_005) == 1_700_000_005
+    assert spool.last_second(1_700_000_006) == 0
     start(spool, 1_700_000_009)
     spool.close()
-    (tmp_path / 'last_second').write_bytes(b'\0\0garbage')
+    (tmp_path / 'last_second').write_bytes(b'1700000010\n')  # as an older version wrote it
     spool = open_spool(tmp_path)
-    assert spool.last_second == 1_700_000_009
-    assert len(spool.faults) == 1
+    assert spool.last_second(1_700_000_009) == 1_700_000_010
+    assert spool.faults == []
     spool.close()
+
+
+@pytest.mark.parametrize(
+    'data',
+    [b'\0\0garbage', b'', b'99999999999999999999999', b'-5', b'3 4', b'1 2 3', 'folder', 'tmp'],
+)
+def test_seconds_that_are_none_are_put_aside(tmp_path, data):
+    """A file that cannot be believed, or written again, must not hold up every session from then on."""
+    spool = open_spool(tmp_path)
+    start(spool, 1_700_000_009)
+    spool.close()
+    if data == 'folder':
+        (tmp_path / 'last_second').mkdir()
+    elif data == 'tmp':
+        (tmp_path / 'last_second.tmp').mkdir()
+    else:
+        (tmp_path / 'last_second').write_bytes(data)
+    for _ in range(2):
+        spool = open_spool(tmp_path)
+        assert spool.last_second(1_700_000_009) in (1_700_000_009, 1_700_000_010)
+        spool.issue_second(1_700_000_010)
+        spool.close()
+    assert spool.faults == []
+    (reason,) = quarantined(spool).values()
+    assert 'ids go on' in reason or 'Is a directory' in reason
+
+
+def test_a_clock_that_was_once_far_ahead_poisons_no_ids(tmp_path):
+    """The next id is by the clock again, in the same process and after a restart; none is issued twice."""
+    now, far = 1_796_000_000, 4_000_000_000
+    issued = []
+    for clock in (now, far, far, now + 60, now, far, now - 3600, far - 3600):
+        spool = open_spool(tmp_path)
+        second = max(clock, spool.last_second(clock) + 1)
+        spool.issue_second(second)
+        issued.append(second)
+        spool.close()
+    assert issued == [now, far, far + 1, now + 60, now + 61, far + 2, now + 62, far + 3]
+
+
+@given(
+    st.lists(st.integers(0, 20 * 86_400) | st.sampled_from([0, 86_400, 86_401, 172_800])),
+    st.integers(0, 5),
+)
+def test_no_second_is_issued_twice(clocks, restart):
+    seconds, issued = Seconds(), set()
+    for n, clock in enumerate(clocks):
+        second = max(clock, seconds.last(clock) + 1)
+        assert second not in issued
+        issued.add(second)
+        seconds.add(second)
+        if n % 6 == restart:
+            read = Seconds()
+            read.read(seconds.text().encode())
+            assert read.text() == seconds.text()
+            seconds = read
 
 
 def test_a_second_that_cannot_be_kept_is_not_issued(tmp_path):
@@ -468,7 +526,7 @@ def test_a_second_that_cannot_be_kept_is_not_issued(tmp_path):
     fs.refuse = {'create': errno.ENOSPC}
     with pytest.raises(SpoolError, match='No space left'):
         spool.issue_second(5)
-    assert spool.last_second == 0
+    assert spool.last_second(5) == 0
     spool.close()
 
 

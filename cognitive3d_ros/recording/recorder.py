@@ -158,7 +158,8 @@ class Recorder:
         config = self._config
         reading = self._clocks.read()
         # Offline, ids follow the recording's clock: what other sessions the spool has issued is no matter.
-        last_second = self._spool.last_second if self._live else None
+        second = reading.wall_ns // NS_PER_S
+        last_second = self._spool.last_second(second) if self._live else None
         clock = SessionClock(
             reading, last_second=last_second, sim_time_on_wire=config.sim_time_on_wire
         )
@@ -175,6 +176,12 @@ class Recorder:
             self._log.warning(
                 f'session {identity.session_id} starts {clock.offset_ns / NS_PER_S:.1f} s ahead of '
                 'the wall clock, so that its id is later than the last one this spool issued'
+            )
+        if self._live and self._spool.newest_second > clock.second:
+            self._complaints.warn(
+                'ids',
+                f'ids were issued up to second {self._spool.newest_second}, but the clock says {second}: it '
+                f'was wrong then, or is now; session {identity.session_id} goes by it',
             )
         try:
             if self._live:

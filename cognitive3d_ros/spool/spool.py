@@ -3,7 +3,7 @@
 ::
 
     <root>/lock                         held while the process lives
-    <root>/last_second                  the last second that a session id was issued for
+    <root>/last_second                  the seconds that session ids were issued for (seconds.py)
     <root>/sessions/<session id>/       finished parts, and `journal` while the session has no durable end
     <root>/quarantine/                  what cannot be read or is refused, each with a reason beside it
 
@@ -53,6 +53,7 @@ from cognitive3d_ros.spool.fs import REAL_FS, TEMPORARY, Fs, make_folders, repla
 from cognitive3d_ros.spool.index import EVICTED_FIRST, Index, PartRef, session_order
 from cognitive3d_ros.spool.parts import write_part
 from cognitive3d_ros.spool.quarantine import Quarantine
+from cognitive3d_ros.spool.seconds import Seconds
 from cognitive3d_ros.spool.session import JOURNAL, Assemble, Segment, SessionSpool, Start
 from cognitive3d_ros.wire import framing
 from cognitive3d_ros.wire.framing import Part, PartHeader, part_name
@@ -114,7 +115,7 @@ class Spool:
         self._index = Index()
         self._live: dict[str, SessionSpool] = {}
         self._unended: dict[str, SessionIdentity | None] = {}  # None: it cannot be resumed
-        self._last_second = 0
+        self._seconds = Seconds()
         self._undeleted: list[
             PartRef
         ] = []  # delivered or evicted, and the disk refused to remove it
@@ -182,10 +183,17 @@ class Spool:
 
     # Session ids
 
+    def last_second(self, second: int) -> int:
+        """Return the second after which a session must start that would start in this one; 0 if it may.
+
+        See :mod:`.seconds`: of ids that were issued more than a day ahead of it, it is free.
+        """
+        return self._seconds.last(second)
+
     @property
-    def last_second(self) -> int:
-        """The last second that a session id was issued for; 0 if none was."""
-        return self._last_second
+    def newest_second(self) -> int:
+        """The latest second that a session id was ever issued for; 0 if none was."""
+        return self._seconds.newest
 
     def issue_second(self, second: int) -> None:
         """Remember durably that a session id takes this second; before the id is used.
@@ -193,13 +201,14 @@ class Spool:
         Raises:
             SpoolError: the disk refused.
         """
-        last = max(self._last_second, second)
+        seconds = self._seconds.copy()
+        seconds.add(second)
         path = self.root / LAST_SECOND
         try:
-            self.fs.close(replace_file(self.fs, path, f'{last}\n'.encode()))
+            self.fs.close(replace_file(self.fs, path, seconds.text().encode()))
         except OSError as error:
             raise SpoolError(_advice(path, error)) from error
-        self._last_second = last
+        self._seconds = seconds
 
     # Producers
 
@@ -515,21 +524,31 @@ class Spool:
             if kind != 'folder' or not framing.is_session_id(name):
                 self._fault(f'{path}: not a session; left alone')
                 continue
-            self._last_second = max(self._last_second, session_order(name)[0])
+            self._seconds.add(session_order(name)[0])
             try:
                 self._scan_session(name)
             except OSError as error:
                 self._unended.setdefault(name, None)
                 self._fault(f'{path}: {error.strerror}; left alone')
-        path = self.root / LAST_SECOND
-        with contextlib.suppress(OSError):
-            self.fs.remove(path.with_name(path.name + TEMPORARY))  # it was not issued
+        self._read_seconds(self.root / LAST_SECOND)
+
+    def _read_seconds(self, path: Path) -> None:
+        """Read which seconds were issued. What would hold up the next one is put aside."""
+        temporary = path.with_name(path.name + TEMPORARY)
         try:
-            self._last_second = max(self._last_second, int(self.fs.read(path)[:20]))
+            self.fs.remove(temporary)  # it was not issued
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            self._fault(self._move_away(temporary, 'spool', str(error.strerror)))
+        try:
+            self._seconds.read(self.fs.read(path))
         except FileNotFoundError:
             pass
         except (ValueError, OSError) as error:
-            self._fault(f'{path}: {error}; the newest session in the spool stands in for it')
+            why = getattr(error, 'strerror', None) or error
+            reason = f'{why}: ids go on from the sessions here, and the clock'
+            self._fault(self._move_away(path, 'spool', reason))
 
     def _scan_session(self, session_id: str) -> None:
         """Index the finished parts of a session, and take note if it has no end."""
