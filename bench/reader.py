@@ -1,27 +1,35 @@
-"""The reader and the exports: a session of a day opened, an hour of it exported against the bare writers."""
+"""The reader and the exports: a day's session opened, half an hour of one exported against bare writers."""
 
 from __future__ import annotations
 
+import atexit
+import functools
+import gzip
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow
+import pyarrow.csv
 import pyarrow.parquet
 from mcap.writer import CompressionType, Writer
+from rosbags import rosbag2
 
 from bench import day
 from bench.table import Pair, Row
 from cognitive3d_ros import open_session
 from cognitive3d_ros.export import export_session
 from cognitive3d_ros.export.job import Job
+from cognitive3d_ros.export.kitti import matrices
 from cognitive3d_ros.export.messages import RosMessages
 from cognitive3d_ros.export.parquet import _TYPES
-from cognitive3d_ros.session.tables import tables
+from cognitive3d_ros.export.ros import RosView
+from cognitive3d_ros.session.tables import HEAVY, tables
 
 ROUNDS = 3
 DAY_H, EXPORT_H = 24.0, 0.5
@@ -77,26 +85,42 @@ def _memory() -> Iterator[Pair]:
         yield _alone(_MEMORY, Path(name) / 'store', Path(name) / 'out.mcap'), 1.0
 
 
-def _exported(to: str, bare: Callable[[Any, Path], None]) -> Callable[[], Iterator[Pair]]:
-    """Export; then write what was made of the session, which is ready in memory, by the bare library."""
+@functools.cache
+def _store() -> Path:
+    """Return a store with the session that is exported; it is made once, and removed at the end."""
+    folder = tempfile.TemporaryDirectory(dir=Path.cwd())
+    atexit.register(folder.cleanup)
+    day.make(Path(folder.name), EXPORT_H)
+    return Path(folder.name)
+
+
+def _exported(
+    to: str, ready: Callable[[Any, Path], Any], bare: Callable[[Any, Path], None]
+) -> Callable[[], Iterator[Pair]]:
+    """Export; then write what was made of the session, which is ready in memory, by the bare library.
+
+    ``ready`` takes the session, and what the first export has written.
+    """
 
     def measure() -> Iterator[Pair]:
+        store, made = _store(), None
         with tempfile.TemporaryDirectory(dir=Path.cwd()) as name:
-            day.make(Path(name) / 'store', EXPORT_H)
-            ready = _READY[to](open_session(Path(name) / 'store'))
             for number in range(ROUNDS):
+                out = Path(name) / f'ours{number}.0.log'
                 start_s = time.perf_counter()
-                session = open_session(Path(name) / 'store')
-                export_session(session, to, Path(name) / f'ours.{number}')
+                session = open_session(store)
+                export_session(session, to, out)
                 ours_s = time.perf_counter() - start_s
+                if made is None:
+                    made = ready(open_session(store), out)
                 start_s = time.perf_counter()
-                bare(ready, Path(name) / f'bare.{number}')
+                bare(made, Path(name) / f'bare{number}')
                 yield ours_s, time.perf_counter() - start_s
 
     return measure
 
 
-def _messages(session: Any) -> Any:
+def _messages(session: Any, _: Path) -> Any:
     made = RosMessages(Job(session, ''))
     return made.store, list(made.messages())
 
@@ -116,9 +140,19 @@ def _bare_mcap(ready: Any, path: Path) -> None:
         writer.finish()
 
 
-def _batches(session: Any) -> Any:
+def _bare_rosbag2(ready: Any, path: Path) -> None:
+    store, messages = ready
+    with rosbag2.Writer(path, version=8, storage_plugin=rosbag2.StoragePlugin.SQLITE3) as writer:
+        connections: dict[Any, Any] = {}
+        for time_ns, topic, data in messages:
+            if topic not in connections:
+                connections[topic] = writer.add_connection(topic.name, topic.type, typestore=store)
+            writer.write(connections[topic], time_ns, data)
+
+
+def _batches(session: Any, _: Path) -> Any:
     made: dict[str, list[Any]] = {}
-    for table in tables(session):
+    for table in tables(session, session.axes):
         for rows in table.batches():
             columns = {k: pyarrow.array(rows[k], type=_TYPES[v]) for k, v in table.columns.items()}
             made.setdefault(table.name, []).append(pyarrow.table(columns))
@@ -135,7 +169,77 @@ def _bare_parquet(ready: Any, path: Path) -> None:
                 writer.write_table(each)
 
 
-_READY: dict[str, Callable[[Any], Any]] = {'mcap': _messages, 'parquet': _batches}
+def _cells(session: Any, path: Path) -> Any:
+    """Return the batches without what no cell can hold."""
+    wanted = {
+        table.name: [name for name, kind in table.columns.items() if kind not in HEAVY]
+        for table in tables(session, session.axes)
+    }
+    batches = _batches(session, path).items()
+    return {name: [each.select(wanted[name]) for each in some] for name, some in batches}
+
+
+def _bare_csv(ready: Any, path: Path) -> None:
+    path.mkdir()
+    for name, batches in ready.items():
+        with pyarrow.csv.CSVWriter(path / f'{name}.csv', batches[0].schema) as writer:
+            for each in batches:
+                writer.write_table(each)
+
+
+def _path(session: Any, _: Path) -> Any:
+    path = RosView(Job(session, '')).path()
+    return np.column_stack([path.time_ns / 1e9, path.p, path.r])
+
+
+def _bare_tum(ready: Any, path: Path) -> None:
+    np.savetxt(path, ready, fmt='%.5f %.9g %.9g %.9g %.9f %.9f %.9f %.9f')
+
+
+def _matrices(session: Any, _: Path) -> Any:
+    path = RosView(Job(session, '')).path()
+    return matrices(path.p, path.r).reshape(-1, 12)
+
+
+def _bare_kitti(ready: Any, path: Path) -> None:
+    np.savetxt(path, ready, fmt='%.9g')
+
+
+def _log_bytes(_: Any, out: Path) -> Any:
+    return out.read_bytes()
+
+
+def _bare_log(ready: Any, path: Path) -> None:
+    path.write_bytes(ready)
+
+
+def _rawlog_bytes(_: Any, out: Path) -> Any:
+    pictures = out.parent / f'{out.stem}_Images'
+    return gzip.decompress(out.read_bytes()), [file.read_bytes() for file in pictures.iterdir()]
+
+
+def _bare_rawlog(ready: Any, path: Path) -> None:
+    objects, pictures = ready
+    path.mkdir()
+    with gzip.GzipFile(path / 'rawlog', 'wb', compresslevel=6) as file:
+        file.write(objects)
+    for number, data in enumerate(pictures):
+        (path / f'{number}.jpg').write_bytes(data)
+
+
+_EXPORTS: Mapping[
+    str, tuple[str, float, Callable[[Any, Path], Any], Callable[[Any, Path], None]]
+] = {
+    'mcap': ('mcap.Writer', 3.0, _messages, _bare_mcap),
+    'rosbag2': ('rosbags.rosbag2.Writer', 3.0, _messages, _bare_rosbag2),
+    'parquet': ('pyarrow.parquet.ParquetWriter', 20.0, _batches, _bare_parquet),
+    'csv': ('pyarrow.csv.CSVWriter', 20.0, _cells, _bare_csv),
+    'tum': ('numpy.savetxt', 10.0, _path, _bare_tum),
+    'kitti': ('numpy.savetxt', 10.0, _matrices, _bare_kitti),
+    'rawlog': ('gzip, and plain writes of pictures', 5.0, _rawlog_bytes, _bare_rawlog),
+    'pocolog': ('a plain write', 500.0, _log_bytes, _bare_log),
+}
+"""The bare writer of each format, the bound of its row, what makes ready what it writes, and it."""
 
 
 def rows() -> list[Row]:
@@ -143,12 +247,9 @@ def rows() -> list[Row]:
     return [
         Row('reader: a day opened, and its first pose', '', 1.0, _of_a_day(_OPEN)),
         Row('reader: a minute of poses found in a day', '', 10.0, _of_a_day(_FIND)),
-        Row('export: half an hour as MCAP', 'mcap.Writer', 3.0, _exported('mcap', _bare_mcap)),
-        Row(
-            'export: half an hour as Parquet',
-            'pyarrow.parquet.ParquetWriter',
-            20.0,
-            _exported('parquet', _bare_parquet),
+        *(
+            Row(f'export: half an hour as {to}', against, at_most, _exported(to, ready, bare))
+            for to, (against, at_most, ready, bare) in _EXPORTS.items()
         ),
         Row('export: memory while two hours become MCAP', '', 400.0, _memory, 'MB'),
     ]

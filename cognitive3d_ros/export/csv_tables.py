@@ -49,12 +49,16 @@ def export(job: Job, work: Path) -> None:
 def _cells(values: Any, kind: str) -> Iterable[object]:
     """Return a column as csv takes it."""
     if kind == TIME:
-        texts = np.datetime_as_string(values, unit='us', timezone='UTC').tolist()
-        return ['' if text == 'NaT' else text for text in texts]
+        texts: list[object] = np.datetime_as_string(values, unit='us', timezone='UTC').tolist()
+        if np.isnat(values).any():
+            return ['' if text == 'NaT' else text for text in texts]
+        return texts
     if kind in (DOUBLE, FLOAT):
         # Nine decimals of a rotation, or of a metre, and no digits that are only noise.
         exact = np.asarray(values, np.float64)
         small = np.where(np.abs(exact) < _ROUNDED_BELOW, exact, 0.0)
-        rounded = np.where(small == exact, np.round(small, 9), exact).tolist()
-        return ['' if math.isnan(value) else repr(value) for value in rounded]
+        rounded = np.where(small == exact, np.round(small, 9), exact)
+        if np.isnan(rounded).any():
+            return ['' if math.isnan(value) else repr(value) for value in rounded.tolist()]
+        return rounded.tolist()  # type: ignore[no-any-return] # the writer's own text of a float is repr
     return values  # type: ignore[no-any-return]
