@@ -102,11 +102,16 @@ def test_power_cut_at_every_call(kind):
             world.verify()
 
 
-@pytest.mark.parametrize('kind', ['power', 'kill'])
-def test_power_cut_while_recovering(kind):
-    """And once more while the spool is opened and the sessions are closed."""
+@pytest.mark.parametrize(
+    ('kind', 'name'), [('power', 'sync_folder'), ('kill', 'sync_folder'), ('kill', 'sync')]
+)
+def test_power_cut_while_recovering(kind, name):
+    """And once more while the spool is opened and the sessions are closed.
+
+    A process killed at ``sync`` leaves a temporary file that is whole, and not on the disk yet.
+    """
     recover = World.recover
-    for number in calls_named('sync_folder'):
+    for number in calls_named(name):
         for second in range(1, 40):
             world = World(FaultyFs(seed=number * 100 + second))
             assert cut_at(world, number, run)
