@@ -236,11 +236,11 @@ def test_drain_to_a_gateway_that_acknowledges_by_its_status_alone(
         }
         params = tmp_path / 'params.yaml'
         params.write_text(yaml.safe_dump({'cognitive3d': {'ros__parameters': REQUIRED | given}}))
-        timeout_s = 0.2 if required else 60  # one try, or until all is delivered
-        code, out, err = c3d('drain', spool, '--params', params, '--timeout', timeout_s)
+        timeout_s = 0.5 if required else 60  # a try or none, or until all is delivered
+        code, out, _ = c3d('drain', spool, '--params', params, '--timeout', timeout_s)
         server.shutdown()
     assert code == (1 if required else 0)
-    assert ('cvr-request-time' in err) is required
+    assert (': 0 parts delivered' in out) is required
     assert (' 0 left' in out) is not required
 
 
