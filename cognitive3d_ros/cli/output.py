@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import math
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -44,8 +45,20 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def print_json(facts: object) -> None:
-    """Print facts as JSON that any reader takes."""
-    print(json.dumps(facts, indent=2, allow_nan=False))
+    """Print facts as JSON that any reader takes: a number that JSON does not have is ``null``."""
+    try:
+        print(json.dumps(facts, indent=2, allow_nan=False))
+    except ValueError:
+        print(json.dumps(_known(facts), indent=2, allow_nan=False))
+
+
+def _known(value: object) -> object:
+    """Return facts with None for what is infinite or not a number."""
+    if isinstance(value, Mapping):
+        return {key: _known(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_known(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def table(rows: Iterable[Sequence[object]], *, right: Sequence[int] = (), indent: int = 0) -> str:

@@ -107,16 +107,18 @@ def _frame(facts: Mapping[str, Any]) -> str:
 
 
 def _movement(facts: Mapping[str, Any]) -> str:
+    from cognitive3d_ros.session.summary import metres
+
     line = facts['pose_timeline']
     rows: list[tuple[object, ...]] = []
     if line['samples']:
-        x, y, z = line['extent_m']
+        x, y, z = map(metres, line['extent_m'])
         rate = f', {line["rate_hz"]:g} Hz' if line['rate_hz'] else ''
         rows += [
             ('samples', f'{line["samples"]}{rate}, longest gap {line["longest_gap_s"]:.2f} s'),
             (
                 'path',
-                f'{line["path_m"]:.2f} m within {x:.2f} x {y:.2f} x {z:.2f} m (scene x, y, z)',
+                f'{metres(line["path_m"])} m within {x} x {y} x {z} m (scene x, y, z)',
             ),
         ]
     for each in facts['dynamic_objects']:

@@ -17,6 +17,7 @@ _HEIGHT: Final = 56
 _PAD: Final = 4
 _BINS: Final = 450
 _MOST_SERIES: Final = 120
+_LARGE: Final = 1e300
 _MOST_LANES: Final = 12
 _LANE: Final = 18
 _DOT_ROW: Final = 22
@@ -83,7 +84,10 @@ def _chart(view: View, series: Series) -> str:
         ),
         tag('span', f'{len(series)} samples', class_='count'),
     )
-    x, y = _outline(_x(view, times), values)
+    # In a scale in which no difference is infinite.
+    scale = max(1.0, -low / _LARGE, high / _LARGE)
+    low, high = low / scale, high / scale
+    x, y = _outline(_x(view, times), values / scale)
     span = high - low or 1.0
     at = _PAD + (high - y) / span * (_HEIGHT - 2 * _PAD) if high > low else np.full(len(y), 28.0)
     line = polyline(np.stack([x, at], axis=1))

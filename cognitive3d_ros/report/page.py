@@ -8,6 +8,8 @@ from datetime import datetime, timezone
 from importlib import resources
 from typing import Any, Final
 
+import numpy as np
+
 from cognitive3d_ros import __version__
 from cognitive3d_ros.report.charts import charts, lanes
 from cognitive3d_ros.report.clouds import clouds
@@ -16,7 +18,7 @@ from cognitive3d_ros.report.plan import plan
 from cognitive3d_ros.report.svg import clock, embedded, table, tag, text
 from cognitive3d_ros.report.view import View
 from cognitive3d_ros.session.session import Session
-from cognitive3d_ros.session.summary import summary
+from cognitive3d_ros.session.summary import metres, summary
 from cognitive3d_ros.session.verify import Finding, Kind, verify
 
 _MOST_EVENTS: Final = 500
@@ -33,6 +35,7 @@ class Report:
     findings: tuple[Finding, ...]
 
 
+@np.errstate(over='ignore', invalid='ignore')
 def make_report(session: Session, *, progress: Progress | None = None) -> Report:
     """Make a report of a session: one HTML page that refers to nothing outside itself.
 
@@ -113,7 +116,7 @@ def _head(view: View, facts: dict[str, Any]) -> str:
         ('Robot', facts['device_id']),
         ('Started', started),
         ('Length', clock(facts['duration'])),
-        ('Path', f'{timeline["path_m"]:.1f} m' if timeline['samples'] else 'none'),
+        ('Path', f'{metres(timeline["path_m"], 1)} m' if timeline['samples'] else 'none'),
         ('Ended', facts['state']),
         ('Scene', f'{facts["scene_id"]} version {facts["scene_version"]}'),
     ]

@@ -14,6 +14,7 @@ from cognitive3d_ros.report.svg import clock, dots, number, polyline, round_step
 from cognitive3d_ros.report.view import View
 from cognitive3d_ros.session.markers import Region
 from cognitive3d_ros.session.records import LidarRecord
+from cognitive3d_ros.session.verify import FAR_M
 
 WIDTH: Final = 900
 _LEAST_HEIGHT, _MOST_HEIGHT = 260, 700
@@ -63,9 +64,10 @@ def fit(points: NDArray[np.float64]) -> Scale:
 def plan(view: View) -> tuple[str, dict[str, Any]]:
     """Return the picture, and where the robot was at which time for the page's script."""
     track = view.session.track
-    if not len(track):
+    known = np.flatnonzero((np.abs(track.p) <= FAR_M).all(axis=1))
+    if not len(known):
         return tag('p', 'No pose was recorded.', class_='nothing'), {}
-    path = view.position(track.p)
+    times, path = track.time[known], view.position(track.p[known])
     seen = _seen(view)
     # What lidars saw may be far away: the picture is of the path, and some way around it.
     around = _near(path, seen)
@@ -76,7 +78,7 @@ def plan(view: View) -> tuple[str, dict[str, Any]]:
         _grid(scale),
         tag('path', class_='seen', d=dots(scale(around))) if len(around) else '',
         tag('path', class_='path', d=polyline(line)),
-        *(_region(view, path, scale, region, n) for n, region in enumerate(view.regions)),
+        *(_region(view, times, path, scale, each, n) for n, each in enumerate(view.regions)),
         _end(line[0], 'start', 'start'),
         _end(line[-1], 'end', 'end'),
         *_events(view, scale),
@@ -84,9 +86,9 @@ def plan(view: View) -> tuple[str, dict[str, Any]]:
     ]
     box = f'0 0 {WIDTH} {number(scale.height)}'
     picture = tag('svg', *drawn, viewBox=box, class_='plan', role='img', aria_label='plan view')
-    times = np.round(track.time[keep] - view.start, 2)
+    seconds = np.round(times[keep] - view.start, 2)
     where = np.round(line, 1)
-    return picture, {'t': times.tolist(), 'x': where[:, 0].tolist(), 'y': where[:, 1].tolist()}
+    return picture, {'t': seconds.tolist(), 'x': where[:, 0].tolist(), 'y': where[:, 1].tolist()}
 
 
 def _thinned(count: int) -> NDArray[np.intp]:
@@ -138,10 +140,14 @@ def _steps(low: float, high: float, step: float) -> list[float]:
 
 
 def _region(
-    view: View, path: NDArray[np.float64], scale: Scale, region: Region, order: int
+    view: View,
+    times: NDArray[np.float64],
+    path: NDArray[np.float64],
+    scale: Scale,
+    region: Region,
+    order: int,
 ) -> str:
     stop = view.end if region.stop is None else region.stop
-    times = view.session.track.time
     within = np.flatnonzero((times >= region.start) & (times <= stop))
     if len(within) < 2:
         return ''
@@ -163,7 +169,9 @@ def _events(view: View, scale: Scale) -> list[str]:
     placed: Sequence[Any] = [
         event
         for event in view.events
-        if 'c3d.position_unknown' not in event.properties and event.name not in view.own_ends
+        if 'c3d.position_unknown' not in event.properties
+        and event.name not in view.own_ends
+        and max(map(abs, event.point)) <= FAR_M
     ][:_EVENTS]
     if not placed:
         return []

@@ -24,7 +24,7 @@ from cognitive3d_ros.session.records import (
     PointCloud,
     SensorRecord,
 )
-from cognitive3d_ros.session.streams import Floats, LazyColumn, split
+from cognitive3d_ros.session.streams import MOST_S, Floats, LazyColumn, split
 from cognitive3d_ros.session.timeline import readable
 from cognitive3d_ros.wire.records import (
     CameraFrameRecord,
@@ -80,6 +80,8 @@ def quick_times(part: PartFile) -> Floats | None:
 
 def record_fault(record: WireRecord) -> str:
     """Return why a record is not what it says, or nothing. Points are not decompressed."""
+    if record.time_ms / _MS_PER_S >= MOST_S:
+        return f'{record.time_ms} ms is no time'
     if isinstance(record, CameraFrameRecord):
         return ''
     if isinstance(record.scan, PointCloudData):

@@ -29,9 +29,13 @@ from cognitive3d_ros.wire.schema import JsonBody
 Floats = NDArray[np.float64]
 Report = Callable[[str], None]
 """Takes what was wrong with a record that is passed over."""
+Check = Callable[[object, str], None]
+"""Raises FormatError where a record is not what it should be; takes where it stands."""
 T = TypeVar('T')
 
 ANNOTATION = 'c3d.annotation'
+MOST_S = 2**63 / 1e9
+"""What is farther from the epoch is no time: all times inside are nanoseconds in 64 bits."""
 HEALTH_PREFIX = 'c3d.'
 
 OLD_NAMES: Mapping[str, str] = {
@@ -290,7 +294,7 @@ def read_poses(bodies: Callable[[], Iterable[tuple[str, JsonBody]]], report: Rep
 
     def chunks() -> Iterator[_Columns]:
         for part, body in bodies():
-            yield _posed(part, body.data, schema.check_pose, report)[1]
+            yield _posed(part, body.data, _check_pose, report)[1]
 
     return Poses(chunks)
 
@@ -309,7 +313,7 @@ def read_dynamics(bodies: Iterable[tuple[str, JsonBody]], report: Report) -> Dyn
                 manifest[object_id] = DynamicObject(
                     object_id, facts['name'], facts['mesh'], str(facts.get('fileType', ''))
                 )
-        data, columns = _posed(part, body.data, schema.check_snapshot, report)
+        data, columns = _posed(part, body.data, _check_snapshot, report)
         runs.append(columns)
         for record in data:
             if record.get('properties'):
@@ -330,9 +334,10 @@ def read_series(bodies: Iterable[tuple[str, JsonBody]], report: Report) -> Named
         rows = [sample for _, samples in found for sample in samples]
         try:
             values = _strict(rows, 2)  # all series of a body at once: each has a few samples only
+            _within(values[:, 0])
         except (TypeError, ValueError):
             found = [
-                (name, _sound(f'{part}: series {name!r}', samples, schema.check_sample, report))
+                (name, _sound(f'{part}: series {name!r}', samples, _check_sample, report))
                 for name, samples in found
             ]
             values = _lenient([sample for _, samples in found for sample in samples], 2)
@@ -347,7 +352,7 @@ def read_events(bodies: Iterable[tuple[str, JsonBody]], report: Report) -> tuple
     """Read the events, annotations among them, in the order in which they were stored."""
     events: list[Event] = []
     for part, body in bodies:
-        for record in _sound(part, body.data, schema.check_event, report):
+        for record in _sound(part, body.data, _check_event, report):
             event = Event(
                 record['time'],
                 record['name'],
@@ -364,7 +369,8 @@ def _annotation(event: Event, part: str, report: Report) -> Event:
     facts = event.properties
     texts = [facts.get(name, '') for name in ('stream_name', 'key', 'value')]
     time = facts.get('annotation_time', event.time)
-    if not all(isinstance(text, str) for text in texts) or isinstance(time, (str, bool)):
+    texts_only = all(isinstance(text, str) for text in texts)
+    if not texts_only or isinstance(time, (str, bool)) or abs(time) >= MOST_S:
         report(f'{part}: an annotation at {event.time:.5f} that is none: {dict(facts)!r:.200}')
         return event
     stream_name, key, value = map(str, texts)
@@ -381,9 +387,30 @@ def _annotation(event: Event, part: str, report: Report) -> Event:
     )
 
 
-def _sound(
-    part: str, data: list[object], check: Callable[[object, str], None], report: Report
-) -> list[Any]:
+def _timed(check: Check, time: int | str) -> Check:
+    """Return a check that does not take what is no time either; ``time``: where in a record it stands."""
+
+    def checked(record: Any, where: str) -> None:
+        check(record, where)
+        if abs(record[time]) >= MOST_S:
+            raise FormatError(f'{where}: {record[time]!r:.40} is no time')
+
+    return checked
+
+
+def _within(times: Floats) -> None:
+    """Raise ValueError unless all are times."""
+    if len(times) and np.abs(times).max() >= MOST_S:
+        raise ValueError
+
+
+_check_pose = _timed(schema.check_pose, 'time')
+_check_snapshot = _timed(schema.check_snapshot, 'time')
+_check_event = _timed(schema.check_event, 'time')
+_check_sample = _timed(schema.check_sample, 0)
+
+
+def _sound(part: str, data: list[object], check: Check, report: Report) -> list[Any]:
     """Return the records that are as they should be, and report the others."""
     good: list[Any] = []
     for index, record in enumerate(data):
@@ -392,9 +419,7 @@ def _sound(
     return good
 
 
-def _passes(
-    check: Callable[[object, str], None], record: object, where: str, part: str, report: Report
-) -> bool:
+def _passes(check: Check, record: object, where: str, part: str, report: Report) -> bool:
     try:
         check(record, where)
     except FormatError as error:
@@ -420,13 +445,13 @@ def _joined(runs: Sequence[_Columns]) -> _Columns:
 _EMPTY = _Columns(np.empty(0), np.empty((0, 3)), np.empty((0, 4)), np.empty((0, 3)))
 
 
-def _posed(
-    part: str, data: list[Any], check: Callable[[object, str], None], report: Report
-) -> tuple[list[Any], _Columns]:
+def _posed(part: str, data: list[Any], check: Check, report: Report) -> tuple[list[Any], _Columns]:
     """Return the sound records of a body, and their poses as columns; report the others."""
-    if check is schema.check_pose:  # many of them, and as a rule all are sound
+    if check is _check_pose:  # many of them, and as a rule all are sound
         with contextlib.suppress(TypeError, ValueError, KeyError):
-            return data, _columns(data, _strict)
+            columns = _columns(data, _strict)
+            _within(columns.time)
+            return data, columns
     data = _sound(part, data, check, report)
     return data, _columns(data, _lenient)
 

@@ -11,7 +11,7 @@ from cognitive3d_ros.counters import UploadBlocked
 from cognitive3d_ros.session.markers import Region
 from cognitive3d_ros.session.session import Session
 from cognitive3d_ros.session.streams import HEALTH_PREFIX, Floats, Poses, Series
-from cognitive3d_ros.session.verify import unaccounted
+from cognitive3d_ros.session.verify import FAR_M, unaccounted
 
 UPLOAD_BLOCKED = 'c3d.upload_blocked'
 
@@ -43,6 +43,7 @@ def row(session: Session) -> dict[str, Any]:
     }
 
 
+@np.errstate(over='ignore', invalid='ignore')  # what is too large to add up is infinite
 def summary(session: Session) -> dict[str, Any]:
     """Return the facts of a session, its events and properties included.
 
@@ -89,6 +90,11 @@ def region_facts(region: Region, start: float) -> dict[str, Any]:
         'start_text': region.start_text,
         'stop_text': region.stop_text,
     }
+
+
+def metres(value: float, decimals: int = 2) -> str:
+    """Return a length as text: one that no robot goes is not written out."""
+    return f'{value:.{decimals}f}' if abs(value) <= FAR_M else f'{value:.3g}'
 
 
 def blocked_by(value: float) -> str:

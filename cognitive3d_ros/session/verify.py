@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cognitive3d_ros.counters import Count
 from cognitive3d_ros.errors import FormatError
@@ -25,6 +26,9 @@ from cognitive3d_ros.wire.schema import FORMAT_VERSIONS, read_body
 
 CLOCK_STEP = 'c3d.clock_step'
 _TICK_S = 1.5e-5  # a step of the five decimals, and what floats lose of it
+FAR_M = 1e9
+"""Farther than that is no place where a robot was."""
+_UNIT = 0.01  # how far from 1 the norm of a rotation may be
 _HOLE_INTERVALS = 1.5  # between two samples: more means that one is missing
 _HAS_OBJECT = 'c3d.ros.robot_dynamic_object'
 _HEALTH_END_S = 1.0  # before the end: the last health sample is taken just before it
@@ -69,6 +73,7 @@ class Finding:
     text: str
 
 
+@np.errstate(over='ignore', invalid='ignore')
 def verify(session: Session) -> list[Finding]:
     """Read a session whole and return what is wrong with it; notes come last."""
     parts = list(_read_parts(session))
@@ -89,6 +94,7 @@ def verify(session: Session) -> list[Finding]:
     found += [Finding(Kind.NOTE, text) for text in session.markers.faults]
     found += _losses(session)
     found += _accounts(session)
+    found += _places(session)
     return sorted(found, key=lambda finding: finding.kind is Kind.NOTE)
 
 
@@ -271,15 +277,47 @@ def _gaps(session: Session) -> Iterator[Finding]:
     holes = np.flatnonzero(steps > _HOLE_INTERVALS * interval)
     if interval <= 0 or not len(holes):
         return
-    missing = int(np.rint(steps[holes] / interval - 1).sum())
+    missing = float(np.rint(steps[holes] / interval - 1).sum())
     longest = int(holes[np.argmax(steps[holes])])
     counted = _last(session, Count.POSE_FAILURES.value) or 0
     gaps = 'a gap of' if len(holes) == 1 else f'{len(holes)} gaps, the longest'
-    text = f'poses: {missing} missing in {gaps} {steps[longest]:.2f} s from {times[longest]:.5f}'
+    text = (
+        f'poses: {missing:.15g} missing in {gaps} {steps[longest]:.2f} s from {times[longest]:.5f}'
+    )
     if missing <= counted:
         yield Finding(Kind.NOTE, f'{text}: tf had no pose then, as the recorder counted')
     else:
         yield Finding(Kind.GAP, f'{text}; the recorder counted {counted:g} without a pose')
+
+
+def _places(session: Session) -> Iterator[Finding]:
+    """Name places and rotations that are none: stored as they came, and of no use."""
+    poses, dynamics, events = session.poses, session.dynamics, session.events
+    points = np.array([event.point for event in events], dtype=np.float64).reshape(-1, 3)
+    when = np.array([event.time for event in events], dtype=np.float64)
+    placed = [
+        ('poses', poses.time, poses.p, poses.r),
+        ('snapshots', dynamics.time, dynamics.p, dynamics.r),
+        ('events', when, points, None),
+    ]
+    for stream, names in ((CAMERA, session.cameras), (LIDAR, session.lidars)):
+        for name in names:
+            sensor = session.camera(name) if stream == CAMERA else session.lidar(name)
+            where = sensor.pose.astype(np.float64)
+            placed.append((f'{stream} {name}', sensor.time, where[:, :3], where[:, 3:]))
+    for name, times, p, r in placed:
+        far = np.flatnonzero(~(np.abs(p) <= FAR_M).all(axis=1))  # NaN is no place either
+        yield from _odd(f'{name}: {{}} at no place that can be', far, times, p)
+        if r is not None:
+            turned = np.flatnonzero(~(np.abs(np.linalg.norm(r, axis=1) - 1) <= _UNIT))
+            yield from _odd(f'{name}: {{}} with a rotation that is none', turned, times, r)
+
+
+def _odd(text: str, at: NDArray[np.intp], times: Floats, values: Floats) -> Iterator[Finding]:
+    if len(at):
+        value = ', '.join(f'{each:g}' for each in values[at[0]].tolist())
+        told = f'{text.format(len(at))}, the first at {times[at[0]]:.5f}: ({value})'
+        yield Finding(Kind.NOTE, told)
 
 
 def _ended_well(session: Session) -> bool:
