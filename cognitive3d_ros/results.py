@@ -75,24 +75,22 @@ def _check_place(out: Path) -> None:
     if parse_part_name(out.name) is not None or out.name == JOURNAL:
         raise ExportError(f'{out.name} is the name of a part of a session: give another one')
     where = Path(os.path.realpath(out))
-    for folder in (where, *where.parents):
-        if is_session_folder(folder):
-            raise ExportError(f'{out} lies in {folder}, where sessions are: give another place')
-        if _is_store(folder):
-            raise ExportError(f'{out} lies in {folder}, a spool or store: give another place')
+    holding = next((each for each in (where, *where.parents) if _holds_sessions(each)), None)
+    if holding is not None or _holds_sessions(where / 'sessions'):
+        raise ExportError(
+            f'{out} lies in {holding or where}, where sessions are: give another place'
+        )
 
 
-def _is_store(folder: Path) -> bool:
-    """Say whether a folder is a spool, or the store of a gateway."""
-    sessions = folder / 'sessions'
-    if not sessions.is_dir():
-        return False
-    if (folder / 'lock').exists() or (folder / 'last_second').exists():
+def _holds_sessions(folder: Path) -> bool:
+    """Say whether a folder is a spool, the store of a gateway, or one that either keeps sessions in."""
+    if is_session_folder(folder):
         return True
-    try:
-        return any(map(is_session_folder, sessions.iterdir()))
-    except OSError:
-        return False
+    if folder.name == 'sessions':
+        with contextlib.suppress(OSError):
+            return any(map(is_session_folder, folder.iterdir()))
+    is_owned = (folder / 'lock').exists() or (folder / 'last_second').exists()
+    return is_owned and (folder / 'sessions').is_dir()
 
 
 def _check_target(target: Path, *, replace: bool) -> None:

@@ -165,6 +165,7 @@ def test_nothing_of_a_recording_is_replaced(session, tmp_path, to):
     store = tmp_path / 'store'
     part = session.files.folder / 'events.000001.events.c3d'
     (tmp_path / 'link').symlink_to(store)
+    (store / 'lock').touch()
     before = {path: path.read_bytes() for path in store.rglob('*') if path.is_file()}
     places = [store, store / 'sessions', session.files.folder, part, store / 'x.0.log']
     for out in [*places, tmp_path / 'link', session.files.folder / 'x.0.log']:
@@ -174,6 +175,10 @@ def test_nothing_of_a_recording_is_replaced(session, tmp_path, to):
 
 
 def test_a_folder_with_a_recording_in_it_is_not_replaced(session, tmp_path):
+    with pytest.raises(ExportError, match='where sessions are'):
+        export_session(
+            session, 'csv', tmp_path / 'store'
+        )  # none of a recorder's, but sessions are in it
     with pytest.raises(ExportError, match='holds other things'):
         export_session(session, 'mcap', tmp_path, replace=True)
     assert names(tmp_path) == ['store']
@@ -209,7 +214,7 @@ def test_paths_without_a_name(tmp_path, monkeypatch):
 def test_a_file_where_a_folder_is_wanted(session, tmp_path):
     (tmp_path / 'out').write_text('x')
     for to in ('parquet', 'csv'):
-        with pytest.raises(ExportError, match='out is a file: a folder is wanted'):
+        with pytest.raises(ExportError, match='out is a file: a folder of tables'):
             export_session(session, to, tmp_path / 'out', replace=True)
     (tmp_path / 'tables').mkdir()
     (tmp_path / 'tables' / 'poses').write_text('x')

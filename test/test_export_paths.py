@@ -118,7 +118,7 @@ def test_a_session_that_does_not_say_its_axes_has_no_path(tmp_path):
     folder = whole(tmp_path / SESSION)
     for part in folder.glob('gaze.*.properties.c3d'):
         part.unlink()
-    with pytest.raises(ReadError, match='pose_convention'):
+    with pytest.raises(ReadError, match='is missing: the pose convention is not known'):
         export_session(open_session(folder), 'tum', tmp_path / 'path.tum')
     assert [p.name for p in tmp_path.iterdir()] == [SESSION]
 

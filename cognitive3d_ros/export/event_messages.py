@@ -53,7 +53,7 @@ class EventMessages:
 
     def _event(self, event: Event) -> Iterator[Message]:
         made, at_ns = self._made, event.time_ns
-        point = self._view.position(event.point).tolist()
+        point = self._view.where(event)
         properties = dict(event.properties)
         told = json.dumps(properties, ensure_ascii=False) if properties else ''
         if isinstance(event, Annotation):
@@ -83,7 +83,7 @@ class EventMessages:
             data=json.dumps(facts, ensure_ascii=False),
         )
         yield self._log_line(at_ns, _INFO, text)
-        if 'c3d.position_unknown' not in properties:
+        if point is not None:
             yield self._marker(at_ns, 'events', point=point, text=label)
         self._job.step()
 
@@ -97,7 +97,7 @@ class EventMessages:
         yield self._log_line(at_ns, level, f'{text}: {said}' if said else text)
         track = self._session.track
         within = (track.time >= region.start) & (track.time <= stop)
-        if within.sum() >= 2:  # a line has two ends
+        if self._view.axes is not None and within.sum() >= 2:  # a line has two ends
             line = self._view.position(track.p[within]).tolist()
             yield self._marker(at_ns, 'regions', line=line, color=_COLORS[region.state])
 

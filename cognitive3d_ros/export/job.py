@@ -6,14 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from cognitive3d_ros.conventions import Convention
-from cognitive3d_ros.errors import ReadError
+from cognitive3d_ros.errors import ExportError, ReadError
 from cognitive3d_ros.session.records import Annotation, axes_of
 from cognitive3d_ros.session.session import Session
 from cognitive3d_ros.session.streams import HEALTH_PREFIX
+from cognitive3d_ros.wire.framing import PartName, part_name
 
 Progress = Callable[[float], None]
 """Is told now and then how much is done, 0 to 1."""
 
+_SAYS = PartName('gaze', 1, 'properties')
+"""The part with the properties that a session starts with."""
 _STEPS = 200  # how often progress is told
 
 
@@ -50,16 +53,38 @@ class Job:
     @property
     def axes(self) -> Convention:
         """The pose convention. Raises ReadError where neither the session nor the options say it."""
-        told = self.options.pose_convention
-        if self.session.convention:
+        found = self._axes()
+        if found is None:
+            raise ReadError(f'{self._not_said()}: if you know it, give it with --pose-convention')
+        return found
+
+    def known_axes(self) -> Convention | None:
+        """Return the pose convention; None, and noted, where neither the session nor the options say it."""
+        found = self._axes()
+        if found is None:
+            self.note(
+                f'{self._not_said()}. Not in it: poses, point clouds, and where anything was; '
+                '--pose-convention states it'
+            )
+        return found
+
+    def _axes(self) -> Convention | None:
+        told, own = self.options.pose_convention, self.session.convention
+        if own:
+            if told not in ('', own):
+                raise ExportError(
+                    f'the session says that its pose convention is {own}, not {told}'
+                )
             return self.session.axes
         if not told:
-            raise ReadError(
-                'the session does not say its pose convention, c3d.ros.pose_convention: if you know it, '
-                'give it with --pose-convention'
-            )
+            return None
         self.note(f'the session does not say its pose convention: it was taken to be {told}')
         return axes_of(told)
+
+    def _not_said(self) -> str:
+        if _SAYS not in self.session.parts:
+            return f'{part_name(*_SAYS)} is missing: the pose convention is not known'
+        return 'the session does not say its pose convention, c3d.ros.pose_convention'
 
     def note(self, text: str) -> None:
         """Say that something is not in the result; once, however often it happens."""
@@ -74,7 +99,9 @@ class Job:
         """Say that pose samples alone will be counted, and note what else there is.
 
         Of cameras and lidars only their names: what they recorded may be much, and is not read for this.
+        Raises ReadError where the pose convention is not known.
         """
+        _ = self.axes
         session = self.session
         self.total = max(1, len(session.poses))
         series = [name for name in session.series if not name.startswith(HEALTH_PREFIX)]

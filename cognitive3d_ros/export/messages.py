@@ -76,6 +76,8 @@ class RosMessages:
 
     def _objects(self) -> Iterator[Iterator[Message]]:
         dynamics, view = self._session.dynamics, self._view
+        if view.axes is None:
+            return
         ids = np.array(dynamics.ids)
         for object_id in dict.fromkeys(dynamics.ids):
             rows = np.flatnonzero(ids == object_id)
@@ -110,16 +112,18 @@ class RosMessages:
     def _placed(self, sensor: Sensor[R]) -> Iterator[tuple[R, list[Message]]]:
         """Give the records of a sensor by time, each with the transform that says where it was.
 
-        There is none where the sensor's frame is the one that all poses are in.
+        There is none where the sensor's frame is the one that all poses are in, or no place is known.
         """
         view, parent = self._view, self._view.reference
         order = np.argsort(sensor.time, kind='stable')
-        poses = {kind: view.sensor_poses(kind, sensor.pose[order]) for kind in sensor.kinds}
+        placed = view.axes is not None
+        kinds = sensor.kinds if placed else ()
+        poses = {kind: view.sensor_poses(kind, sensor.pose[order]) for kind in kinds}
         templates: dict[str, bytes] = {}
         for row, index in enumerate(order.tolist()):
             for record in sensor.at([index]):
                 child = record.frame_id
-                if not child or child == parent:
+                if not placed or not child or child == parent:
                     yield record, []
                     continue
                 p, r = poses[type(record)]
@@ -199,6 +203,8 @@ class RosMessages:
             header = self._made.header(record.time_ns, record.frame_id)
             if isinstance(record, LaserScan):
                 yield self._scan(record, scan, header)
+            elif self._view.axes is None:
+                continue  # points are in scene axes
             elif isinstance(record, PointCloud):
                 yield self._cloud(record, points, header)
             self._job.step()

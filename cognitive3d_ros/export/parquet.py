@@ -52,7 +52,8 @@ def export(job: Job, work: Path) -> None:
                 path = partition(job, work, table.name) / 'data.parquet'
                 writer = pyarrow.parquet.ParquetWriter(path, schema, compression='zstd')
             columns = [
-                pyarrow.array(rows[name], type=_TYPES[kind])
+                # What is not a number is not known, and no value.
+                pyarrow.array(rows[name], type=_TYPES[kind], from_pandas=kind == tables.DOUBLE)
                 for name, kind in table.columns.items()
             ]
             writer.write_table(pyarrow.Table.from_arrays(columns, schema=schema))

@@ -160,6 +160,8 @@ class _Log:
         return give()
 
     def _objects(self) -> list[Iterator[_Sample]]:
+        if self._view.axes is None:
+            return []
         note_snapshots(self._job)
         ids = dict.fromkeys(self._session.dynamics.ids)
         streams = [
@@ -172,17 +174,20 @@ class _Log:
         rows = np.flatnonzero(np.array(dynamics.ids) == object_id)
         rows = rows[np.argsort(dynamics.time[rows], kind='stable')]
         p = view.position(dynamics.p[rows])
+        assert view.axes is not None
         r = view.axes.ros_object_rotation(dynamics.r[rows])
         for at_ns, xyz, q in zip(times_ns(dynamics.time[rows]).tolist(), p, r, strict=True):
             data = rock.body_state(at_ns, object_id, view.reference, xyz, q)
             yield _Sample(at_ns, stream, data)
             self._job.step()
 
-    def _sensor_pose(self, record: SensorRecord, stream: _Stream) -> _Sample:
+    def _sensor_pose(self, record: SensorRecord, stream: _Stream) -> Iterator[_Sample]:
+        if self._view.axes is None:
+            return
         p, r = self._view.sensor_pose(record)
         at_ns = record.time_ns
         data = rock.body_state(at_ns, record.frame_id, self._view.reference, p, r)
-        return _Sample(at_ns, stream, data)
+        yield _Sample(at_ns, stream, data)
 
     # Cameras and lidars
 
@@ -201,7 +206,7 @@ class _Log:
                 }
                 size = frame.width, frame.height
                 data = rock.frame(frame.time_ns, frame.data, *size, attributes)
-                yield self._sensor_pose(frame, poses)
+                yield from self._sensor_pose(frame, poses)
                 yield _Sample(frame.time_ns, stream, data)
                 self._job.step()
 
@@ -225,9 +230,11 @@ class _Log:
 
         def give(records: Iterator[LidarRecord]) -> Iterator[_Sample]:
             for record in records:
-                yield self._sensor_pose(record, poses)
+                yield from self._sensor_pose(record, poses)
                 if isinstance(record, LaserScan) and scans is not None:
                     yield _Sample(record.time_ns, scans, self._scan(record))
+                elif self._view.axes is None:
+                    continue  # points are in scene axes
                 elif isinstance(record, PointCloud) and clouds is not None:
                     yield _Sample(record.time_ns, clouds, self._cloud(record))
                 self._job.step()
@@ -311,8 +318,10 @@ class _Log:
         for event in self._session.events:
             if isinstance(event, Annotation):
                 continue
-            x, y, z = self._view.position(event.point).tolist()
-            pairs = [(EVENT, _one_line(event.name)), (f'{event.name}.point', f'{x} {y} {z}')]
+            pairs = [(EVENT, _one_line(event.name))]
+            point = self._view.where(event)
+            if point is not None:
+                pairs.append((f'{event.name}.point', ' '.join(map(str, point))))
             pairs += [
                 (f'{event.name}.{key}', property_text(value))
                 for key, value in event.properties.items()

@@ -96,9 +96,13 @@ class _Rawlog:
         self._job.expect_all()
         note_numbers(self._job)
         session = self._session
-        streams = [self._path()]
-        streams += [self._sensor(session.camera(name)) for name in session.cameras]
-        streams += [self._sensor(session.lidar(name)) for name in session.lidars]
+        streams = []
+        if self._view.axes is not None:
+            streams += [self._path()]
+            streams += [self._sensor(session.camera(name)) for name in session.cameras]
+            streams += [self._sensor(session.lidar(name)) for name in session.lidars]
+        elif session.cameras or session.lidars:
+            self._job.note('not in it: cameras and lidars: where they were is not known')
         streams += [self._series(series) for series in session.series.values()]
         return merged(streams)
 
@@ -143,7 +147,7 @@ class _Rawlog:
 
     def _events(self) -> Iterator[tuple[str, str]]:
         for number, event in enumerate(self._session.events):
-            facts = event_facts(event, self._view.position(event.point).tolist())
+            facts = event_facts(event, self._view.where(event))
             yield f'event.{number:05d}', json.dumps(facts, ensure_ascii=False)
 
     def _regions(self) -> Iterator[tuple[str, str]]:
@@ -238,6 +242,7 @@ class _Rawlog:
         Those of scans are rotations (N, 4) that are still to be turned to the middle of each.
         """
         axes = self._view.axes
+        assert axes is not None
         robot_p, robot_r = axes.ros_position(robot[0]), axes.ros_pose_rotation(robot[1])
         sensor_p, sensor_r = self._view.sensor_poses(kind, sensor.pose[rows])
         back = robot_r * (-1.0, -1.0, -1.0, 1.0)

@@ -34,8 +34,8 @@ def times_ns(times: Floats) -> Times:
     return ns
 
 
-def event_facts(event: Event, point: list[float]) -> dict[str, object]:
-    """Return all of an event as plain values, at a point in the reference frame."""
+def event_facts(event: Event, point: list[float] | None) -> dict[str, object]:
+    """Return all of an event as plain values, at a point in the reference frame, or at none that is known."""
     facts: dict[str, object] = {'name': event.name, 'time': event.time, 'point': point}
     facts['properties'] = dict(event.properties)
     return facts if event.dynamic_id is None else {**facts, 'dynamic_id': event.dynamic_id}
@@ -58,7 +58,10 @@ def note_snapshots(job: Job) -> None:
 
 
 class RosView:
-    """What exporters want to know of a session. Raises ReadError where it names no pose convention."""
+    """What exporters want to know of a session.
+
+    Where its pose convention is not known ``axes`` is None, and with it every place.
+    """
 
     def __init__(self, job: Job) -> None:
         session = job.session
@@ -66,7 +69,7 @@ class RosView:
             job.note(
                 'not in it: the gaze points of a session from before 1.0.0 (parquet has them)'
             )
-        self.axes = job.axes
+        self.axes = job.known_axes()
         self._track = session.track
         properties = session.properties
         self.reference = str(properties.get('c3d.ros.reference_frame', 'map'))
@@ -82,6 +85,8 @@ class RosView:
     def path(self) -> Path:
         """Return the pose timeline."""
         track = self._track
+        if self.axes is None:
+            return Path(np.empty(0, np.int64), np.empty((0, 3)), np.empty((0, 4)))
         return Path(
             times_ns(track.time),
             self.axes.ros_position(track.p) + 0.0,  # no −0
@@ -89,8 +94,15 @@ class RosView:
         )
 
     def position(self, point: ArrayLike) -> Array:
-        """Return scene positions (…, 3) in the reference frame."""
+        """Return scene positions (…, 3) in the reference frame. Wants axes that are known."""
+        assert self.axes is not None
         return self.axes.ros_position(point) + 0.0
+
+    def where(self, event: Event) -> list[float] | None:
+        """Return where an event was in the reference frame; None where that is not known."""
+        if self.axes is None or not event.is_placed:
+            return None
+        return self.position(event.point).tolist()  # type: ignore[no-any-return]
 
     def sensor_pose(self, record: SensorRecord) -> tuple[Array, Array]:
         """Return where a sensor was in the reference frame: position (3,) and rotation (4,)."""
@@ -99,11 +111,13 @@ class RosView:
 
     def sensor_poses(self, kind: type[SensorRecord], poses: ArrayLike) -> tuple[Array, Array]:
         """Return stored poses (N, 7) of sensors in the reference frame: (N, 3) and (N, 4)."""
+        assert self.axes is not None
         stored = np.asarray(poses, dtype=np.float64)
         turn = self.axes.ros_scan_rotation if kind is LaserScan else self.axes.ros_object_rotation
         return self.axes.ros_position(stored[:, :3]), turn(stored[:, 3:])
 
     def points(self, cloud: PointCloud) -> NDArray[np.float32]:
         """Return the points of a cloud in the sensor's own axes, (N, 3) in metres."""
+        assert self.axes is not None
         # A change of axes and signs: exact in any type.
         return self.axes.ros_position(cloud.positions).astype(np.float32)

@@ -14,7 +14,7 @@ _NOT_RECORDS = ('properties', 'regions', 'gaze')  # the last are of records that
 def table_rows(job: Job) -> Iterator[Table]:
     """Give the tables of the session; the records in their batches are counted as they are taken."""
     job.expect_all()
-    for table in tables(job.session, job.axes):
+    for table in tables(job.session, job.known_axes()):
         yield (
             table
             if table.name in _NOT_RECORDS

@@ -169,7 +169,7 @@ def _events(view: View, scale: Scale) -> list[str]:
     placed: Sequence[Any] = [
         event
         for event in view.events
-        if 'c3d.position_unknown' not in event.properties
+        if event.is_placed
         and event.name not in view.own_ends
         and max(map(abs, event.point)) <= FAR_M
     ][:_EVENTS]

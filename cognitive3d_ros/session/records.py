@@ -100,6 +100,11 @@ class Event(Record):
     properties: Mapping[str, PropertyValue] = field(default_factory=dict)
     dynamic_id: str | None = None
 
+    @property
+    def is_placed(self) -> bool:
+        """Whether ``point`` is where it was: it is the origin where that was not known (rule 38)."""
+        return 'c3d.position_unknown' not in self.properties
+
 
 @dataclass(frozen=True, slots=True)
 class Annotation(Event):

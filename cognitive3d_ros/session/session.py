@@ -268,12 +268,16 @@ class Session(Sequence[Record]):
 
     @property
     def cameras(self) -> tuple[str, ...]:
-        """The names of its cameras, also of those that gave no frame."""
+        """The names of its cameras, also of those that gave no frame.
+
+        What is in its parts and not in ``c3d.ros.cameras`` is known, and here, once the parts were read, as
+        they are for :meth:`counts` or any record of a camera: they may be much.
+        """
         return self._sensor_names(CAMERA)
 
     @property
     def lidars(self) -> tuple[str, ...]:
-        """The names of its lidars, also of those that gave no scan."""
+        """The names of its lidars, also of those that gave no scan; as :attr:`cameras` has them."""
         return self._sensor_names(LIDAR)
 
     def camera(self, name: str) -> Sensor[CameraFrame]:
@@ -516,9 +520,11 @@ class Session(Sequence[Record]):
 
     def _sensor_names(self, stream: str) -> tuple[str, ...]:
         listed = str(self.properties.get(f'c3d.ros.{stream}s', ''))
-        if listed:
-            return tuple(listed.split(','))
-        return (self._camera_stream if stream == CAMERA else self._lidar_stream).names
+        names = tuple(name for name in listed.split(',') if name)
+        if names and not self.was_read(stream):
+            return names
+        found = self._camera_stream if stream == CAMERA else self._lidar_stream
+        return tuple(dict.fromkeys((*names, *found.names)))
 
     def _sensor(self, stream: str, name: str) -> Sensor[Any]:
         found = self._camera_stream if stream == CAMERA else self._lidar_stream

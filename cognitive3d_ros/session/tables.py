@@ -63,12 +63,12 @@ class Table:
     """Gives the rows; never an empty batch."""
 
 
-def tables(session: Session, axes: Convention | None = None) -> list[Table]:
-    """Return the tables of a session, from scene axes that it names itself if they are not given.
+def tables(session: Session, axes: Convention | None) -> list[Table]:
+    """Return the tables of a session, whose scene axes are given.
 
-    Raises ReadError where it names no pose convention.
+    If they are None, nobody knows where anything was: those of poses have no rows, and places are empty.
     """
-    made = _Maker(session, axes or session.axes)
+    made = _Maker(session, axes)
     return [
         Table('properties', {'key': TEXT, 'value': TEXT, 'type': TEXT}, made.properties),
         Table('poses', {**_WHEN, **_POSE}, made.poses),
@@ -152,7 +152,7 @@ def to_pandas(session: Session) -> dict[str, Any]:
     import pandas
 
     frames: dict[str, Any] = {}
-    for table in tables(session):
+    for table in tables(session, session.axes):
         names = [name for name, kind in table.columns.items() if kind not in HEAVY]
         batches = [pandas.DataFrame({k: rows[k] for k in names}) for rows in table.batches()]
         if batches:
@@ -161,7 +161,7 @@ def to_pandas(session: Session) -> dict[str, Any]:
 
 
 class _Maker:
-    def __init__(self, session: Session, axes: Convention) -> None:
+    def __init__(self, session: Session, axes: Convention | None) -> None:
         self._session = session
         self._axes = axes
         self._start = session.start
@@ -176,6 +176,8 @@ class _Maker:
             }
 
     def poses(self) -> Iterator[Rows]:
+        if self._axes is None:
+            return
         poses = self._session.poses
         order = np.argsort(poses.time, kind='stable')
         for rows in _slices(len(poses)):
@@ -189,7 +191,7 @@ class _Maker:
     def gaze(self) -> Iterator[Rows]:
         """Give the gaze points of a session from before 1.0.0, of the pose samples that have one."""
         poses = self._session.poses
-        if poses.g is None:
+        if self._axes is None or poses.g is None:
             return
         order = np.argsort(poses.time, kind='stable')
         order = order[~np.isnan(poses.g[order]).any(axis=1)]
@@ -201,11 +203,10 @@ class _Maker:
     def events(self) -> Iterator[Rows]:
         events = _by_time([each for each in self._session.events if type(each) is Event])
         if events:
-            points = self._axes.ros_position([event.point for event in events])
             yield {
                 **self._when(np.array([event.time for event in events])),
                 'name': [event.name for event in events],
-                **_columns('x y z', points),
+                **_columns('x y z', self._places(events)),
                 'properties': [
                     json.dumps(dict(event.properties), ensure_ascii=False) for event in events
                 ],
@@ -230,8 +231,10 @@ class _Maker:
 
     def _places(self, events: Sequence[Event]) -> NDArray[np.float64]:
         """Return where events were, (N, 3); NaN where that is not known."""
+        if self._axes is None:
+            return np.full((len(events), 3), np.nan)
         places = self._axes.ros_position([each.point for each in events]) + 0.0
-        places[['c3d.position_unknown' in each.properties for each in events]] = np.nan
+        places[[not each.is_placed for each in events]] = np.nan
         return places
 
     def regions(self) -> Iterator[Rows]:
@@ -259,6 +262,8 @@ class _Maker:
                 }
 
     def dynamics(self) -> Iterator[Rows]:
+        if self._axes is None:
+            return
         dynamics = self._session.dynamics
         order = np.argsort(dynamics.time, kind='stable')
         for rows in _slices(len(order)):
@@ -294,13 +299,19 @@ class _Maker:
 
     def clouds(self) -> Iterator[Rows]:
         for clouds in self._records(PointCloud, lambda cloud: 16 * cloud.point_count):
-            points = [self._axes.ros_position(cloud.positions) for cloud in clouds]
+            points = [
+                None if self._axes is None else self._axes.ros_position(cloud.positions)
+                for cloud in clouds
+            ]
             colors = [cloud.colors for cloud in clouds]
             yield {
                 **self._sensor(clouds, [cloud.sensor_id for cloud in clouds]),
                 **_fields(clouds, ['point_count', 'voxel_leaf_mm']),
                 **{
-                    f'points_{name}': [each[:, axis].astype(np.float32) for each in points]
+                    f'points_{name}': [
+                        None if each is None else each[:, axis].astype(np.float32)
+                        for each in points
+                    ]
                     for axis, name in enumerate('xyz')
                 },
                 **{
@@ -329,14 +340,17 @@ class _Maker:
 
     def _sensor(self, records: Sequence[SensorRecord], names: list[str]) -> dict[str, Any]:
         stored = np.array([record.pose for record in records], dtype=np.float64)
-        scan = isinstance(records[0], LaserScan)
-        turn = self._axes.ros_scan_rotation if scan else self._axes.ros_object_rotation
+        p = r = np.full((len(records), 4), np.nan)
+        if self._axes is not None:
+            scan = isinstance(records[0], LaserScan)
+            turn = self._axes.ros_scan_rotation if scan else self._axes.ros_object_rotation
+            p, r = self._axes.ros_position(stored[:, :3]), turn(stored[:, 3:])
         return {
             **self._when(np.array([record.time for record in records])),
             'sensor': names,
             **_fields(records, ['seq', 'frame_id']),
-            **_columns('x y z', self._axes.ros_position(stored[:, :3])),
-            **_columns('qx qy qz qw', turn(stored[:, 3:])),
+            **_columns('x y z', p),
+            **_columns('qx qy qz qw', r),
         }
 
 

@@ -1,0 +1,150 @@
+"""Exports of sessions that are damaged, or hold what a recorder of ours would not write."""
+
+import csv
+import json
+import shutil
+
+import mcap.reader
+import pyarrow.parquet
+import pytest
+import rich_session
+from stored import SESSION, body, event, frame_record, scan_record, whole, write, write_sensors
+
+from cognitive3d_ros import open_session
+from cognitive3d_ros.errors import ExportError, ReadError
+from cognitive3d_ros.export import FORMATS, Options, export_session
+
+GOES_ON = [name for name in FORMATS if name not in ('tum', 'kitti')]
+
+
+@pytest.fixture(scope='module')
+def rich(tmp_path_factory):
+    root = tmp_path_factory.mktemp('rich')
+    rich_session.record(root / 'spool')
+    return root / 'spool'
+
+
+@pytest.fixture(scope='module')
+def unsaid(rich, tmp_path_factory):
+    """Return a session without the part that holds its properties."""
+    folder = tmp_path_factory.mktemp('unsaid') / 'spool'
+    shutil.copytree(rich, folder)
+    for part in folder.glob('sessions/*/gaze.*.properties.c3d'):
+        part.unlink()
+    return folder
+
+
+# Without the properties
+
+
+@pytest.mark.parametrize('to', GOES_ON)
+def test_what_needs_no_axes_is_exported_without_the_properties(unsaid, tmp_path, to):
+    session = open_session(unsaid)
+    made = export_session(session, to, tmp_path / 'out.0.log')
+    note = 'gaze.000001.properties.c3d is missing: the pose convention is not known. Not in it: '
+    assert any(each.startswith(note) for each in made.notes)
+    counts = session.counts()
+    assert made.records >= len(session.events) + sum(map(len, session.series.values()))
+    assert made.records < sum(counts.values())
+
+
+def topics(path):
+    with path.open('rb') as file:
+        reader = mcap.reader.make_reader(file)
+        return {(channel.topic, message.data) for _, channel, message in reader.iter_messages()}
+
+
+def test_messages_without_places(unsaid, tmp_path):
+    export_session(open_session(unsaid), 'mcap', tmp_path / 'out.mcap')
+    found = {topic for topic, _ in topics(tmp_path / 'out.mcap')}
+    assert {'/camera/front/image/compressed', '/lidar/base/scan', '/events/all'} <= found
+    assert any(topic.startswith('/series/') for topic in found)
+    assert not found & {'/tf', '/pose', '/events/markers', '/lidar/top/points'}
+
+
+def test_tables_without_places(unsaid, tmp_path):
+    for to in ('parquet', 'csv'):
+        export_session(open_session(unsaid), to, tmp_path / to)
+    tables = {path.name for path in (tmp_path / 'parquet').iterdir()}
+    assert tables == {*['annotations', 'camera', 'clouds', 'events', 'regions', 'scans', 'series']}
+    for name in ('events', 'camera', 'scans', 'clouds'):
+        (path,) = (tmp_path / 'parquet' / name).rglob('*.parquet')
+        table = pyarrow.parquet.ParquetFile(path).read()
+        assert table.num_rows
+        assert table['x'].null_count == table['z'].null_count == table.num_rows
+    assert set(table['points_x'].to_pylist()) == {None}
+
+
+def test_a_path_wants_axes_which_can_be_given(rich, unsaid, tmp_path):
+    for to in ('tum', 'kitti'):
+        with pytest.raises(ReadError, match=r'properties.c3d is missing: .*--pose-convention'):
+            export_session(open_session(unsaid), to, tmp_path / to)
+    options = Options(pose_convention='gltf_authored')
+    made = export_session(open_session(unsaid), 'tum', tmp_path / 'tum', options=options)
+    assert any('taken to be gltf_authored' in note for note in made.notes)
+    export_session(open_session(rich), 'tum', tmp_path / 'whole')
+    assert (tmp_path / 'tum').read_text() == (tmp_path / 'whole').read_text()
+    with pytest.raises(ExportError, match='its pose convention is gltf_authored, not unity'):
+        export_session(
+            open_session(rich), 'tum', tmp_path / 'x', options=Options(pose_convention='unity')
+        )
+
+
+# Places that are not known
+
+
+@pytest.fixture
+def lost(tmp_path):
+    """Return a session with an event whose place is not known."""
+    folder = whole(tmp_path / 'sessions' / SESSION)
+    early = event('early', 0.3, **{'c3d.position_unknown': True})
+    write(folder, 'events', 9, 'events', [early])
+    return folder
+
+
+def test_a_place_that_is_not_known_is_none(lost, tmp_path):
+    session = open_session(lost)
+    for to in ('parquet', 'csv', 'mcap', 'pocolog', 'rawlog'):
+        export_session(session, to, tmp_path / f'{to}.log')
+    (path,) = (tmp_path / 'parquet.log' / 'events').rglob('*.parquet')
+    rows = pyarrow.parquet.ParquetFile(path).read().to_pylist()
+    (early,) = [row for row in rows if row['name'] == 'early']
+    assert (early['x'], early['y'], early['z']) == (None, None, None)
+    assert any(row['x'] is not None for row in rows)
+    (path,) = (tmp_path / 'csv.log' / 'events').rglob('*.csv')
+    with path.open() as file:
+        (early,) = [row for row in csv.DictReader(file) if row['name'] == 'early']
+    assert (early['x'], early['y'], early['z']) == ('', '', '')
+    said = [
+        json.loads(data[8:-1])
+        for topic, data in topics(tmp_path / 'mcap.log')
+        if topic == '/events/all'
+    ]
+    (early,) = [each for each in said if each['name'] == 'early']
+    assert early['point'] is None
+    log = (tmp_path / 'pocolog.log').read_bytes()
+    assert b'early.c3d.position_unknown' in log
+    assert b'early.point' not in log
+
+
+# Sensors that no property lists
+
+
+@pytest.mark.parametrize('to', GOES_ON)
+def test_sensors_that_are_not_listed_are_exported(tmp_path, to):
+    folder = whole(tmp_path / 'sessions' / SESSION)
+    listed = {'c3d.ros.cameras': 'front', 'c3d.ros.lidars': 'base'}
+    write(folder, 'gaze', 5, 'properties', body('gaze', 5, [], properties=listed))
+    write_sensors(folder, 'camera', 1, [frame_record(1, 0), frame_record(1.5, 0, 'other')])
+    scans = [scan_record(1, 0, [1, 2]), scan_record(1.5, 0, [1, 2], 'another')]
+    write_sensors(folder, 'lidar', 1, scans)
+    session = open_session(folder)
+    assert session.cameras == ('front',)  # its parts were not read
+    made = export_session(session, to, tmp_path / 'out.0.log')
+    absent = len(session.dynamics) if to == 'rawlog' else 0
+    assert made.records == sum(session.counts().values()) - absent
+    assert session.cameras == ('front', 'other')
+    assert session.lidars == ('base', 'another')
+    if to == 'mcap':
+        found = {topic for topic, _ in topics(tmp_path / 'out.0.log')}
+        assert {'/camera/other/image/compressed', '/lidar/another/scan'} <= found
