@@ -5,6 +5,9 @@ from __future__ import annotations
 import ctypes
 import functools
 
+GIVE_BACK_S = 10.0
+"""How often a program that runs for long gives back what is free."""
+
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # of glibc's mallopt
 
 

@@ -349,7 +349,7 @@ def test_freed_memory_is_given_back_now_and_then(make, monkeypatch):
         'cognitive3d_ros.node.engine.give_freed_memory_back',
         lambda: given_s.append(time.monotonic()),
     )
-    monkeypatch.setattr('cognitive3d_ros.node.engine._GIVE_BACK_S', 0.1)
+    monkeypatch.setattr('cognitive3d_ros.node.engine.GIVE_BACK_S', 0.1)
     make(**{'spool.flush_s': 0.05})
     until(lambda: len(given_s) > 3)
     assert min(b - a for a, b in itertools.pairwise(given_s)) >= 0.09

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from cognitive3d_ros.cli.output import path_argument, printable
+from cognitive3d_ros.memory import GIVE_BACK_S, give_freed_memory_back, keep_freed_memory
 
 if TYPE_CHECKING:
     from cognitive3d_ros.cli.main import Commands
@@ -60,6 +61,7 @@ def add_parser(commands: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until a signal comes."""
+    keep_freed_memory()
     from cognitive3d_ros.gateway.server import running_gateway
 
     with (
@@ -79,9 +81,13 @@ def run(args: argparse.Namespace) -> int:
             f'{printable(gateway.store.resolve())}',
             flush=True,
         )
+        give_back_at_s = 0.0
         while gateway.alive:
             if stop.wait(0.5):
                 return 0
+            if time.monotonic() >= give_back_at_s:
+                give_back_at_s = time.monotonic() + GIVE_BACK_S
+                give_freed_memory_back()
     print('c3d: the gateway ended by itself', file=sys.stderr)
     return 1
 

@@ -12,7 +12,7 @@ from cognitive3d_ros.clock import NS_PER_S, Clocks
 from cognitive3d_ros.counters import Ledger
 from cognitive3d_ros.errors import SessionError
 from cognitive3d_ros.log import Complaints, Log
-from cognitive3d_ros.memory import give_freed_memory_back
+from cognitive3d_ros.memory import GIVE_BACK_S, give_freed_memory_back
 from cognitive3d_ros.parameters import Config
 from cognitive3d_ros.recording.properties import Host
 from cognitive3d_ros.recording.recorder import Recorder
@@ -27,7 +27,6 @@ from cognitive3d_ros.upload.uploader import Uploader
 _RETRY_START_S = 0.5  # how often a session that could not start yet is tried again
 _MIN_SIM_WAIT_S = 0.01  # a simulated clock may stand still just before a tick
 _REST_S = 1.0  # after a fault in one of the threads
-_GIVE_BACK_S = 10.0  # between two times that freed memory is given back
 
 
 class Engine:
@@ -237,7 +236,7 @@ class Engine:
         self.recorder.flush()
         wait_s = write_wait_s(self.config.spool.flush_s, time.monotonic() - begin_s)
         if begin_s >= self._give_back_at_s:
-            self._give_back_at_s = begin_s + _GIVE_BACK_S
+            self._give_back_at_s = begin_s + GIVE_BACK_S
             give_freed_memory_back()
         return wait_s
 
