@@ -457,7 +457,7 @@ class _Session:
             self._outcome.poses_off += off > 1e-3
             tick_ns = self._tick_ns(tick)
             late_s = STALE_S + TF_WAIT_S
-            if self._tf.reached_ns(tick_ns, tick_ns) < tick_ns + round(0.8 * TF_WAIT_S * S):
+            if self._tf.covered(tick_ns):
                 late_s = 2 * TOGETHER_S  # tf was there in time
             if off > SPEED_M_S * late_s:
                 self._problem(f'a pose that was never: {pose}, {off:.3f} m off')

@@ -101,6 +101,11 @@ class Tf:
         there_ns = self._at_ns[index] if index < len(self._at_ns) else 1 << 63
         return min(max(there_ns, since_ns), since_ns + round(TF_WAIT_S * S))
 
+    def covered(self, tick_ns: int) -> bool:
+        """Say whether tf had come in from both sides of a tick, well within half a second."""
+        there_ns = self.reached_ns(tick_ns, tick_ns)
+        return self._first_ns <= tick_ns and there_ns < tick_ns + round(0.8 * TF_WAIT_S * S)
+
     def placed(self, stamp_ns: int, at_ns: int) -> bool:
         """Say whether tf reached the stamp of what came in then, well within half a second."""
         fixed = self._fixed_at_ns is not None and self._fixed_at_ns < at_ns

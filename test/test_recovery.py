@@ -10,6 +10,7 @@ from recording_rig import Rig
 
 from cognitive3d_ros.errors import SessionError
 from cognitive3d_ros.spool import Fs
+from cognitive3d_ros.wire.framing import part_name
 
 
 class NoParts(Fs):
@@ -68,3 +69,23 @@ def test_a_session_that_cannot_be_stored_is_none(tmp_path):
     r.clocks.advance(10**9)
     r.recorder.start_session()
     r.close()
+
+
+def test_what_is_set_aside_when_the_spool_is_opened_is_told_by_the_next_session(tmp_path):
+    r = Rig(tmp_path)
+    session_id = r.recorder.start_session()
+    r.recorder.flush()
+    r.spool.close()
+    half = tmp_path / 'sessions' / session_id / f'{part_name("camera", 1, "camera")}.tmp'
+    half.write_bytes(b'C3DPART')  # its process was killed while it wrote it
+
+    again = Rig(tmp_path)
+    assert not half.exists()
+    again.recorder.recover()
+    again.clocks.advance(10**9)
+    next_id = again.recorder.start_session()
+    again.run(6.0)
+    again.recorder.end_session('serviceCall')
+    assert again.series('c3d.parts_quarantined', next_id)[0][1] == 1.0
+    assert 'c3d.parts_quarantined: 1' in again.properties(next_id)['c3d.losses']
+    again.close()

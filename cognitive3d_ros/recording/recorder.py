@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from cognitive3d_ros import __version__
 from cognitive3d_ros.clock import NS_PER_S, Arrival, Clocks, Reading, SessionClock, not_usable
-from cognitive3d_ros.counters import Count, Drop, Fate, Ledger, Level, UploadBlocked
+from cognitive3d_ros.counters import Count, Drop, Fate, Key, Ledger, Level, UploadBlocked
 from cognitive3d_ros.errors import SessionError, SpoolError
 from cognitive3d_ros.log import Complaints, Log
 from cognitive3d_ros.parameters import Config
@@ -106,7 +106,8 @@ class Recorder:
         self._lock = threading.RLock()  # never held while workers are waited for
         self._session: Session | None = None
         self._last_reading: Reading | None = None
-        self._between = ledger.snapshot()  # as the session before ended
+        # As the session before ended; what was found when the spool was opened belongs to the first one.
+        self._between: Mapping[Key, int] = {}
         self._known: dict[str, PropertyValue] = {}  # properties that every session from now on has
         self._at_start: list[Callable[[Session, Arrival], None]] = []
         self._silent: dict[str, str] = {}  # why nothing may come in on an input
