@@ -2,6 +2,7 @@
 
 import random
 import threading
+import time
 from collections import Counter, defaultdict
 from itertools import pairwise
 
@@ -716,7 +717,21 @@ def test_a_new_part_ends_the_idle_wait():
     assert len(spool.done) == 1
 
 
-def test_drain_in_the_callers_thread():
+def test_drain_ends_in_time_whatever_a_request_does():
+    spool, gate, interrupt = WaitingSpool(), Gate(), threading.Event()
+    spool.fill(OLD, 'gaze', (1, 2))
+    uploader = real(gate, spool, interrupt=interrupt)
+    started_s = time.monotonic()
+    assert uploader.drain(0.1) is False
+    assert time.monotonic() - started_s < 10  # the gate alone takes a minute
+    assert interrupt.is_set()
+    assert uploader.last_error == '0.1 s are over: gateway.example had not answered yet'
+    gate.answer.set()
+    uploader._thread.join(10)
+    assert (spool.done, len(spool.parts), gate.sent) == ([], 2, 1)
+
+
+def test_drain_in_one_go():
     spool, gate = WaitingSpool(), Gate()
     gate.answer.set()
     spool.fill(OLD, 'gaze', range(1, 11))

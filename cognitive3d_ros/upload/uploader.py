@@ -44,6 +44,7 @@ LIVE_CLASSES = frozenset({'properties', 'events', 'pose'})
 LIVE_IN_A_ROW = 3
 _IDLE_S = 60.0  # the longest wait while nothing is ready; what is new ends it at once
 _TIDY_S = 60.0
+_GRACE_S = 0.2  # for a thread to end that has nothing left to wait for
 
 Lane = tuple[str, str]
 """A stream of a session: (session id, stream)."""
@@ -174,26 +175,33 @@ class Uploader:
         if self._thread is None:
             return True
         self._thread.join(deadline_s)
-        self._interrupt.set()
-        with self._lock:
-            self._abandoned = True
+        self._abandon()
         return not self._thread.is_alive()
 
     def drain(self, timeout_s: float) -> bool:
-        """Deliver in the caller's thread until nothing is left, for ``timeout_s`` at most.
+        """Deliver until nothing is left, and return then, or after ``timeout_s``, whatever goes on.
+
+        A request that is still under way then is left to itself, as :meth:`stop` does.
 
         Returns:
             Whether nothing is left to deliver.
         """
         end_s = self._monotonic() + timeout_s
-        while self._spool.sessions():
-            left_s = end_s - self._monotonic()
-            if left_s <= 0:
-                return False
-            wait_s = self.step()
-            if wait_s > 0:
-                self._spool.wait(min(wait_s, left_s))
-        return True
+        # In a thread: looking up a name, for one, can be neither limited nor ended.
+        self._thread = threading.Thread(
+            target=self._drain, args=(end_s,), name='c3d-upload', daemon=True
+        )
+        self._thread.start()
+        try:
+            self._thread.join(None if timeout_s == float('inf') else timeout_s)
+        finally:
+            if self._thread.is_alive():
+                self._abandon()
+                self._spool.wake()  # it may only have been waiting
+                self._thread.join(_GRACE_S)
+                where = f'{self._host} had not answered yet'
+                self._last_error = self._last_error or f'{timeout_s:g} s are over: {where}'
+        return not self._spool.sessions()
 
     def step(self) -> float:
         """Do one exchange at most; return in how many seconds to come again, 0 for at once."""
@@ -225,6 +233,21 @@ class Uploader:
                 return  # waiting is for the next uploader
             if wait_s > 0:
                 self._spool.wait(wait_s)
+
+    def _drain(self, end_s: float) -> None:
+        while not self._abandoned and self._spool.sessions():
+            left_s = end_s - self._monotonic()
+            if left_s <= 0:
+                return
+            wait_s = self.step()
+            if wait_s > 0:
+                self._spool.wait(min(wait_s, left_s))
+
+    def _abandon(self) -> None:
+        """Leave the request that is under way to itself: nothing is done any more, whatever comes of it."""
+        self._interrupt.set()
+        with self._lock:
+            self._abandoned = True
 
     # --- choosing -----------------------------------------------------------------------------------
 
