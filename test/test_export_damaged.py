@@ -1,6 +1,7 @@
 """Exports of sessions that are damaged, or hold what a recorder of ours would not write."""
 
 import csv
+import dataclasses
 import json
 import shutil
 
@@ -8,7 +9,20 @@ import mcap.reader
 import pyarrow.parquet
 import pytest
 import rich_session
-from stored import SESSION, body, event, frame_record, scan_record, whole, write, write_sensors
+from rosbags.highlevel import AnyReader
+from stored import (
+    SECOND,
+    SESSION,
+    annotation,
+    body,
+    event,
+    frame_record,
+    pose,
+    scan_record,
+    whole,
+    write,
+    write_sensors,
+)
 
 from cognitive3d_ros import open_session
 from cognitive3d_ros.errors import ExportError, ReadError
@@ -148,3 +162,47 @@ def test_sensors_that_are_not_listed_are_exported(tmp_path, to):
     if to == 'mcap':
         found = {topic for topic, _ in topics(tmp_path / 'out.0.log')}
         assert {'/camera/other/image/compressed', '/lidar/another/scan'} <= found
+
+
+# Times that a format cannot hold
+
+
+@pytest.mark.parametrize('to', FORMATS)
+def test_records_out_of_a_formats_time_are_left_out(tmp_path, to):
+    folder = whole(tmp_path / 'sessions' / SESSION)
+    late, early = 4e9, -5.0
+    events = [{**event('odd', 0), 'time': late}, {**event('odd', 0), 'time': early}]
+    events.append(annotation(1, 'k', 'v'))
+    events[-1]['properties']['annotation_time'] = 5e9
+    write(folder, 'events', 3, 'events', events)
+    write(folder, 'gaze', 5, 'pose', [{**pose(0), 'time': late}, {**pose(0), 'time': early}])
+    series = [{'name': 'battery.percentage', 'data': [[late, 1], [early, 1]]}]
+    write(folder, 'sensors', 2, 'series', series)
+    write(folder, 'dynamics', 2, 'pose', [{'id': 'body'} | pose(0) | {'time': early}])
+    frames = [
+        frame_record(1, 0),
+        dataclasses.replace(frame_record(2, 1), time_ms=int(late * 1000)),
+    ]
+    write_sensors(folder, 'camera', 1, frames)
+    session = open_session(folder)
+    made = export_session(session, to, tmp_path / 'out.0.log')
+    # Four each are early and late, and one annotation is later still. Rock knows what is late.
+    kept = {'mcap': (9, '2038'), 'rosbag2': (9, '2038'), 'pocolog': (5, '2106'), 'tum': (4, '')}
+    notes = [note for note in made.notes if 'whose times' in note]
+    if to not in kept:
+        assert not notes
+        return
+    count, year = kept[to]
+    until = f' to {year}' if year else ''
+    assert notes == [
+        f'not in it: {count} records whose times it cannot hold, which are from 1970{until}'
+    ]
+    assert session.faults == []
+    assert len(session.events) == 6  # as it was
+    every = sum(session.counts().values())
+    assert made.records == (len(session.poses) - 1 if to == 'tum' else every - count)
+    if to == 'rosbag2':
+        with AnyReader([tmp_path / 'out.0.log']) as reader:
+            stamps = [time_ns for _, time_ns, _ in reader.messages()]
+        assert min(stamps) == round(SECOND * 1e9) + 250_000_000
+        assert max(stamps) <= (SECOND + 11) * 10**9

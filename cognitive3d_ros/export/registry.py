@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,28 +12,52 @@ from cognitive3d_ros.errors import ExportError
 from cognitive3d_ros.export.job import Job, Options, Progress
 from cognitive3d_ros.results import place, written
 from cognitive3d_ros.session.session import Session
+from cognitive3d_ros.session.within import within
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
     """One format: the module that writes it, and what it is.
 
-    ``adds``: the result is a folder that may hold other sessions already.
+    ``adds``: the result is a folder that may hold other sessions already. ``before_s``: the times that it can
+    hold, in seconds from the epoch up to this. ``options``: the fields of :class:`Options` that it knows of.
     """
 
     module: str
     what: str
     adds: bool = False
+    before_s: int | None = None
+    options: tuple[str, ...] = ()
 
+    @property
+    def path_only(self) -> bool:
+        """Whether it holds the pose timeline alone."""
+        return self.module in ('tum', 'kitti')
+
+
+_FOREVER_S = 1 << 62
 
 FORMATS: Mapping[str, Format] = {
-    'mcap': Format('mcap_file', 'one MCAP file of ROS 2 messages'),
-    'rosbag2': Format('rosbag2', 'a folder that ros2 bag plays'),
-    'rawlog': Format('rawlog', "an MRPT rawlog, with its pictures' folder beside it"),
-    'pocolog': Format('pocolog', 'a Rock log file, <name>.0.log'),
+    'mcap': Format(
+        'mcap_file', 'one MCAP file of ROS 2 messages', before_s=1 << 31, options=('robot_frame',)
+    ),
+    'rosbag2': Format(
+        'rosbag2', 'a folder that ros2 bag plays', before_s=1 << 31, options=('robot_frame',)
+    ),
+    'rawlog': Format(
+        'rawlog',
+        "an MRPT rawlog, with its pictures' folder beside it",
+        options=('robot_frame', 'images', 'mrpt'),
+    ),
+    'pocolog': Format(
+        'pocolog',
+        'a Rock log file, <name>.0.log',
+        before_s=1 << 32,
+        options=('robot_frame',),
+    ),
     'parquet': Format('parquet', 'a folder of tables, for many sessions', adds=True),
     'csv': Format('csv_tables', 'the same as CSV files', adds=True),
-    'tum': Format('tum', 'the path as a TUM trajectory'),
+    'tum': Format('tum', 'the path as a TUM trajectory', before_s=_FOREVER_S),
     'kitti': Format('kitti', 'the path as KITTI poses'),
 }
 
@@ -71,6 +96,8 @@ def export_session(
 
     def made(job: Job) -> Exported:
         with written(out, replace=replace, adds=form.adds) as work:
+            if form.before_s is not None:
+                _leave_out(job, form)
             module.export(job, work)
         return Exported(out, job.done, tuple(job.notes))
 
@@ -84,3 +111,13 @@ def export_session(
         exported = made(job)
         session.faults += [fault for fault in encodable.faults if fault not in session.faults]
         return exported
+
+
+def _leave_out(job: Job, form: Format) -> None:
+    """Take the records out of a job whose time its format cannot hold, and note them."""
+    assert form.before_s is not None
+    job.session, count = within(job.session, 0, form.before_s, sensors=not form.path_only)
+    if count:
+        to = '' if form.before_s == _FOREVER_S else f' to {time.gmtime(form.before_s).tm_year}'
+        of = 'a record whose time' if count == 1 else f'{count} records whose times'
+        job.note(f'not in it: {of} it cannot hold, which are from 1970{to}')

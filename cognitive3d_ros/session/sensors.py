@@ -238,6 +238,16 @@ class SensorStream:
                 if sensor_name(record) == name:
                     yield to_record(record, self._convention)
 
+    def only(self, keep: NDArray[np.bool_]) -> SensorStream:
+        """Return some of the records: those where ``keep`` (N,) is true."""
+        index = self._index
+        kinds = [index.kinds[row] for row in np.flatnonzero(keep).tolist()]
+        kept = SensorStream(self._parts, self._read, self._convention, self._report)
+        kept._index = index._replace(
+            kinds=kinds, rows=fixed(index.rows[keep]), pose=fixed(index.pose[keep])
+        )
+        return kept
+
     @cached_property
     def _index(self) -> _Index:
         names: dict[str, int] = {}

@@ -390,6 +390,19 @@ class Session(Sequence[Record]):
         known: SensorStream | None = self.__dict__.get(f'_{stream}_stream')
         return known is not None and known.indexed
 
+    def sensor_stream(self, stream: str) -> SensorStream:
+        """Return the records of all cameras, or of all lidars."""
+        return self._camera_stream if stream == CAMERA else self._lidar_stream
+
+    def with_records(self, **records: Any) -> Session:
+        """Return the session with other records in the place of some streams', by their names."""
+        made = Session(self.files, utf8=self._utf8)
+        made.faults = self.faults
+        made.__dict__ |= {'listing': self.listing, 'properties': self.properties}
+        for name, held in records.items():
+            made.__dict__[f'_{name}_stream' if name in (CAMERA, LIDAR) else name] = held
+        return made
+
     def edit(self) -> EditedSession:
         """Return a copy whose records can be taken out and put in, and which can be saved."""
         from cognitive3d_ros.session.editing import EditedSession

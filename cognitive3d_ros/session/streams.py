@@ -191,6 +191,11 @@ class Poses(LazyColumn[PoseSample]):
     def _item(self, index: int) -> PoseSample:
         return _pose_sample(self._all, index)
 
+    def only(self, keep: NDArray[np.bool_]) -> Poses:
+        """Return some of the samples: those where ``keep`` (N,) is true."""
+        kept = _Columns(*(column[keep] for column in self._all))
+        return Poses(lambda: iter([kept]))
+
     @property
     def loaded(self) -> bool:
         """Whether all of it was read."""
@@ -223,6 +228,10 @@ class Series(Column[tuple[float, float]]):
     def columns(self) -> dict[str, Any]:
         """Return ``time`` and ``value``."""
         return {'time': self.time, 'value': self.value}
+
+    def only(self, keep: NDArray[np.bool_]) -> Series:
+        """Return some of the samples: those where ``keep`` (N,) is true."""
+        return Series(self.name, fixed(self.time[keep]), fixed(self.value[keep]))
 
     @property
     def kind(self) -> type[SeriesSample]:
@@ -268,6 +277,14 @@ class Dynamics(Column[DynamicSnapshot]):
             _tuple(self.r[index]),
             self.properties.get(index, ()),
         )
+
+    def only(self, keep: NDArray[np.bool_]) -> Dynamics:
+        """Return some of the snapshots: those where ``keep`` (N,) is true."""
+        rows = np.flatnonzero(keep).tolist()
+        properties = {at: self.properties[n] for at, n in enumerate(rows) if n in self.properties}
+        time, p, r = (fixed(column[keep]) for column in (self.time, self.p, self.r))
+        ids = tuple(self.ids[row] for row in rows)
+        return Dynamics(time, p, r, ids, self.manifest, FixedDict(properties))
 
     def columns(self) -> dict[str, Any]:
         """Return ``time``, ``id``, ``px py pz`` and ``rx ry rz rw``."""
