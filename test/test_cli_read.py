@@ -387,6 +387,44 @@ def test_a_command_that_this_installation_lacks_is_said(c3d, monkeypatch):
     assert (code, err) == (1, 'c3d: this installation has no cognitive3d_ros.cli.later\n')
 
 
+@pytest.mark.parametrize(
+    ('command', 'code'),
+    [
+        ('sessions {}', 0),
+        ('show {} --json', 0),
+        ('verify {}', 0),
+        ('markers {}', 0),
+        ('export {} --to csv -o {}.csv --force', 0),
+        ('verify {}/none', 1),
+        ('verify', 2),
+    ],
+)
+def test_closed_streams_are_no_failure(store, monkeypatch, command, code):
+    for closed in (['stdout'], ['stderr'], ['stdin', 'stdout', 'stderr']):
+        with monkeypatch.context() as patch:
+            for stream in closed:
+                patch.setattr(sys, stream, None)
+            assert main(command.format(store, store).split()) == code
+            for stream in closed:
+                getattr(sys, stream).close()
+
+
+@pytest.mark.parametrize(
+    ('redirected', 'code', 'told'),
+    [
+        ('>&-', 0, ''),
+        ('>&- 2>&-', 0, ''),
+        ('>/dev/full', 1, 'c3d: standard output: No space left on device'),
+        ('>/dev/full 2>/dev/full', 1, ''),
+    ],
+)
+def test_a_process_without_streams(store, redirected, code, told):
+    command = ' '.join([*C3D, 'verify', str(store), redirected])
+    buffered = os.environ | {'PYTHONUNBUFFERED': ''}
+    done = subprocess.run(command, shell=True, stderr=subprocess.PIPE, text=True, env=buffered)
+    assert (done.returncode, done.stderr.strip()) == (code, told)
+
+
 def test_a_reader_that_stops_reading_is_no_failure(store):
     write(store / 'sessions' / SESSION, 'events', 3, 'events', [event('e' * 900, 1)] * 1000)
     command = ' '.join([*C3D, 'show', '--all', str(store), '2>err', '|', 'head', '-1'])

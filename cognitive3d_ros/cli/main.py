@@ -10,11 +10,12 @@ Exit codes of every command: 0 well; 3 well, but something was lost or is wrong 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from cognitive3d_ros import __version__
 from cognitive3d_ros.errors import Cognitive3dError, ParameterError
@@ -44,33 +45,62 @@ EPILOG = 'Exit codes: 0 well; 3 well, but something was lost or is wrong in the 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``c3d`` with these arguments (default: the process's) and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    _complete_streams()
     for stream in (sys.stdout, sys.stderr):
         # A name that the terminal cannot show is no reason to fail.
         if hasattr(stream, 'reconfigure'):
             stream.reconfigure(errors='backslashreplace')
+    code, complaint = _run(arguments)
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader of our output has seen enough (`c3d show … | head`)
+        _silence(sys.stdout)
+    except OSError as error:
+        _silence(sys.stdout)
+        if not complaint:
+            code, complaint = FAILED, [f'standard output: {error.strerror}']
+    if complaint:
+        try:
+            print('c3d: ' + '\n  '.join(map(printable, complaint)), file=sys.stderr, flush=True)
+        except OSError:
+            _silence(sys.stderr)  # the exit code says it
+    return code
+
+
+def _run(arguments: Sequence[str]) -> tuple[int, list[str]]:
+    """Run a command; return its exit code, and lines that say why it failed."""
     try:
         args = _parser(_command_of(arguments)).parse_args(arguments)
         code: int = args.run(args)
-        sys.stdout.flush()
     except SystemExit as stop:  # argparse's way to end: 0 after --help, 2 after a usage error
-        return stop.code if isinstance(stop.code, int) else FAILED
+        return stop.code if isinstance(stop.code, int) else FAILED, []
     except KeyboardInterrupt:
-        return _fail('interrupted')
+        return FAILED, ['interrupted']
     except BrokenPipeError:
-        # The reader of our output has seen enough (`c3d show … | head`). What is still buffered must not
-        # fail again when the interpreter flushes it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return WELL
+        return WELL, []
     except ParameterError as error:
-        return _fail(str(error).partition(': ')[0] + ':', *error.faults, code=USAGE)
+        return USAGE, [str(error).partition(': ')[0] + ':', *error.faults]
     except Cognitive3dError as error:
-        return _fail(str(error))
+        return FAILED, [str(error)]
     except ModuleNotFoundError as error:
-        return _fail(_missing(error))
+        return FAILED, [_missing(error)]
     except OSError as error:
         where = f'{error.filename}: ' if error.filename else ''
-        return _fail(f'{where}{error.strerror or error}')
-    return code
+        return FAILED, [f'{where}{error.strerror or error}']
+    return code, []
+
+
+def _complete_streams() -> None:
+    """Open what the caller closed (``c3d … >&-``): else the next file that is opened is taken for it."""
+    for name, mode in (('stdin', 'r'), ('stdout', 'w'), ('stderr', 'w')):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115, PTH123 - open to the end
+
+
+def _silence(stream: TextIO) -> None:
+    """Let what is still buffered not fail again when the interpreter flushes it."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _command_of(arguments: Sequence[str]) -> str | None:
@@ -104,12 +134,6 @@ def _missing(error: ModuleNotFoundError) -> str:
         return f'this installation has no {error.name}'
     wanted = f'cognitive3d_ros[{extras[name]}]' if name in extras else name
     return f"the Python package '{name}' is not installed; try: python3 -m pip install '{wanted}'"
-
-
-def _fail(*lines: str, code: int = FAILED) -> int:
-    sys.stdout.flush()
-    print('c3d: ' + '\n  '.join(map(printable, lines)), file=sys.stderr)
-    return code
 
 
 if __name__ == '__main__':
