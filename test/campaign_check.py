@@ -468,6 +468,12 @@ class _Session:
         self._holes = len(between)
         if missing := [tick for tick in sorted(between) if self._tf.known(self._tick_ns(tick))]:
             self._problem(f'pose: ticks {missing} missing between others')
+        frame_ns = self._by_now(self._tf.came_ns)  # from then on there is a frame to be in
+        early = (
+            [tick for tick in range(ticks[0]) if self._tick_ns(tick) > frame_ns] if ticks else []
+        )
+        if missing := [tick for tick in early if self._tf.known(self._tick_ns(tick))]:
+            self._problem(f'pose: ticks {missing} missing before the first')
         behind = range(last + 1, round((self._round.kill_ns / S - start_s) * POSE_HZ))
         due_ns = [at for at in map(self._tick_ns, behind) if self._tf.known(at)]
         self._lost('pose', [(at, self._tf.reached_ns(at, at)) for at in due_ns])

@@ -87,6 +87,11 @@ class Tf:
         self._first_ns = min((stamp_ns for _, stamp_ns in moving), default=0)
         self._fixed_at_ns = came.get(0)  # where the sensors are on the robot
 
+    @property
+    def came_ns(self) -> int:
+        """When the first of /tf came in."""
+        return self._at_ns[0] if self._at_ns else 1 << 62
+
     def _newest(self, at_ns: int) -> int:
         index = bisect_right(self._at_ns, at_ns)
         return self._newest_ns[index - 1] if index else 0

@@ -307,6 +307,10 @@ def remove_pose(campaign):
     campaign.edit('gaze', first(lambda records: records.pop(40)))
 
 
+def remove_the_first_poses(campaign):
+    campaign.edit('gaze', first(lambda records: records.__delitem__(slice(20))))
+
+
 def move_pose(campaign):
     def change(records):
         records[40]['p'][0] += 0.1
@@ -406,6 +410,7 @@ def leave_half_a_part(campaign):
         (health('c3d.parts_evicted', 1), 'c3d verify: loss: c3d.parts_evicted reached 1'),
         (health('c3d.dropped_events', 1), 'c3d verify: loss: c3d.dropped_events reached 1'),
         (remove_pose, r'pose: ticks \[\d+\] missing between others'),
+        (remove_the_first_poses, r'pose: ticks \[.*19\] missing before the first'),
         (move_pose, r'a pose that was never: .* 0\.100 m off'),
         (remove_picture, r'picture: \[\d+\] missing between others; counted: '),
         (lose_a_picture_on_the_way, '1 messages never came in between others, 0 were counted'),
