@@ -1,6 +1,7 @@
 """The drain on a virtual clock: what is sent, when, in what order, and what is said of it."""
 
 import random
+import re
 import threading
 import time
 from collections import Counter, defaultdict
@@ -16,7 +17,14 @@ from cognitive3d_ros.counters import Count, Ledger, UploadBlocked
 from cognitive3d_ros.errors import FormatError, SpoolError
 from cognitive3d_ros.upload.exchange import Fault, Response, TransportFault
 from cognitive3d_ros.upload.keys import NoKey
-from cognitive3d_ros.upload.uploader import LIVE_IN_A_ROW, KeyDoor, Uploader, part_request
+from cognitive3d_ros.upload.uploader import (
+    LIVE_IN_A_ROW,
+    Activity,
+    KeyDoor,
+    Phase,
+    Uploader,
+    part_request,
+)
 
 OLD, NEW = '1767225600_rover', '1767229200_rover'
 NO_NETWORK = TransportFault(Fault.UNREACHABLE, 'gateway.example: Network is unreachable')
@@ -607,6 +615,75 @@ def test_the_key_is_in_no_text_even_when_the_gateway_says_it(code):
     assert rig.uploader.last_error
     if code in (302, 400, 401, 404, 429, 500):
         assert '<application key>' in said
+
+
+# --- what goes on -----------------------------------------------------------------------------------
+
+
+def test_what_goes_on_is_told_as_it_is():
+    rig = Rig()
+    said = lambda: str(rig.uploader.activity())  # noqa: E731
+    assert said() == 'idle'
+    rig.spool.fill(OLD, 'gaze', range(1, 9))
+    assert said() == 'draining'
+    rig.answer = lambda _: NO_NETWORK
+    rig.steps(1)
+    rig.uploader.step()
+    assert re.fullmatch(r'waiting: .*Network is unreachable \(next try in [12] s\)', said())
+    rig.answer = lambda _: status(401)
+    rig.steps(1)
+    rig.uploader.step()
+    assert re.fullmatch(r'door shut: answer 401: .* \(next try in 60 s\)', said())
+    rig.answer = lambda _: Response(400, {}, b'no')
+    rig.steps(2)
+    assert said() == f'refused: part 2 of gaze of session {OLD} is in quarantine: answer 400: no'
+    assert rig.uploader.state is UploadBlocked.REFUSED
+    rig.answer = lambda _: OK
+    rig.steps(1)
+    assert (said(), rig.uploader.state) == ('draining', UploadBlocked.DRAINING)
+    rig.answer = lambda _: status(404)
+    rig.steps(1)
+    assert said().startswith(f'door shut: gaze of scene {SCENE} version 3: answer 404')
+    rig.answer = lambda _: OK
+    rig.run(120)
+    assert said() == 'idle'
+
+
+def test_a_refusal_is_told_until_something_is_delivered():
+    rig = Rig(script(status(400)))
+    rig.spool.fill(OLD, 'gaze', range(1, 9))
+    rig.run(600)
+    assert len(rig.spool.quarantined) == 8
+    assert rig.uploader.activity().phase is Phase.REFUSED
+    rig.answer = lambda _: OK
+    rig.spool.put(OLD, 'gaze', 9)
+    rig.run(1)
+    assert rig.uploader.activity() == Activity(Phase.IDLE)
+
+
+def test_a_part_that_cannot_be_sent_is_told_until_something_is_delivered():
+    rig = Rig()
+    ref = rig.spool.put(OLD)
+    rig.spool.parts[ref] = SpoolError('it sticks')
+    rig.run(1)
+    assert 'it sticks' in rig.uploader.activity().reason
+    assert rig.uploader.activity().phase is Phase.WAITING
+    rig.spool.put(NEW)
+    while not rig.spool.done:
+        rig.clock.now += rig.uploader.step()
+    assert rig.uploader.activity().good
+
+
+@pytest.mark.parametrize('code', [400, 409, 413, 415, 422])
+def test_a_page_of_a_proxy_is_no_refusal_of_a_gateway(code):
+    page = Response(code, {'content-type': 'text/html; charset=utf-8'}, b'<html>nginx</html>')
+    rig = Rig(script(page, page, OK))
+    rig.spool.fill(OLD, 'gaze', (1, 2))
+    rig.steps(1)
+    assert rig.uploader.state is UploadBlocked.NETWORK
+    assert f'answer {code} is a web page' in str(rig.uploader.activity())
+    rig.run(600)
+    assert (len(rig.spool.done), rig.spool.quarantined) == (2, [])
 
 
 # --- what is said -----------------------------------------------------------------------------------

@@ -81,6 +81,22 @@ def test_what_the_gateway_says_of_a_part_condemns_that_part(status):
     )
 
 
+PAGE = {'content-type': 'Text/HTML; charset=utf-8'}
+
+
+@pytest.mark.parametrize('status', [400, 409, 413, 415, 422])
+def test_a_web_page_condemns_no_part_unless_it_is_the_gateways(status):
+    body = b'<html><center>nginx</center></html>'
+    verdict = judge(status, PAGE, body)
+    assert isinstance(verdict, Retry)
+    assert verdict.blocked is NETWORK
+    assert verdict.reason.startswith(f'answer {status} is a web page without the header')
+    assert isinstance(judge(status, PAGE | ACK, body), BadPart)
+    assert isinstance(judge(status, {'content-type': 'text/plain'}, body), BadPart)
+    answer = Response(status, PAGE, body)
+    assert isinstance(classify(answer, require_ack=False, wall_s=0), BadPart)
+
+
 def test_doors():
     for status in (401, 403):
         verdict = judge(status)

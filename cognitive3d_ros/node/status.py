@@ -12,7 +12,7 @@ from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from std_msgs.msg import Header
 
-from cognitive3d_ros.counters import Count, Fate, Key, Level, UploadBlocked
+from cognitive3d_ros.counters import Count, Fate, Key, Level
 from cognitive3d_ros.recording.accounts import LOSSES, losses
 from cognitive3d_ros.recording.sensors import health_series
 
@@ -86,14 +86,15 @@ def diagnostics(stamp: Time, node: str, state: str, engine: Engine) -> Diagnosti
     }
     uploads = {Level.UPLOAD_BLOCKED.value: int(engine.uploader.state)}
     full = 'full: the least important parts are dropped' if engine.spool.full else ''
-    blocked = engine.uploader.state is not UploadBlocked.DRAINING
-    held_up = (engine.uploader.last_error or _upload_state(engine)) if blocked else ''
+    activity = engine.uploader.activity()
+    held_up = '' if activity.good else str(activity)
+    goes_on = str(activity) if engine.config.upload.enabled else _upload_state(engine)
     return DiagnosticArray(
         header=Header(stamp=stamp),
         status=[
             status('recorder', recorder.error, state, session, *_OF_RECORDER),
             status('spool', full, f'{usage.parts} parts to deliver', spool, *_OF_SPOOL),
-            status('uploads', held_up, _upload_state(engine), uploads, *_OF_UPLOADS),
+            status('uploads', held_up, goes_on, uploads, *_OF_UPLOADS),
             *(
                 status(f'{kind} {name}', *_sensor(engine, f'{kind}.{name}'))
                 for kind, names in (

@@ -5,7 +5,8 @@ answer                                   verdict
 ======================================== ===========================================================
 2xx with ``cvr-request-time``            delivered (any 2xx, when no such header is required)
 2xx without, 3xx, 511, no answer, other  retry: it was not the gateway that answered (network)
-400 409 413 415 422                      this part is bad, the others go on
+400 409 413 415 422                      this part is bad, the others go on; but a web page without
+                                         ``cvr-request-time`` is a proxy's or a portal's (network)
 401 403                                  the door of this gateway and key is shut
 404, other 4xx                           the door of this stream, scene and version is shut
 408, 5xx                                 retry (network)
@@ -101,6 +102,12 @@ def classify(
             'http where https is meant?)',
         )
     if status in _BAD_PART:
+        if require_ack and ACK_HEADER not in headers and _is_page(headers):
+            return Retry(
+                UploadBlocked.NETWORK,
+                f'answer {status} is a web page without the header {ACK_HEADER}: something between '
+                'here and the gateway gave it (a proxy with limits of its own?)',
+            )
         return BadPart(f'answer {status}{said}')
     if status in _DOOR_OF_KEY:
         return Shut(Scope.KEY, f'answer {status}: it does not accept the application key{said}')
@@ -146,6 +153,11 @@ def excerpt(body: bytes) -> str:
     """Return what an answer's body says, as the end of a line; nothing of a page made for a browser."""
     text = _printable(body[: 4 * _EXCERPT_CHARS].decode('utf-8', 'replace'))
     return f': {text}' if text and not text.startswith('<') else ''
+
+
+def _is_page(headers: Mapping[str, str]) -> bool:
+    kind = headers.get('content-type', '').partition(';')[0].strip().lower()
+    return kind in {'text/html', 'application/xhtml+xml'}
 
 
 def _printable(text: str) -> str:

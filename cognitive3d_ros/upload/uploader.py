@@ -18,6 +18,7 @@ All waiting is on the monotonic clock, and ends when :meth:`Uploader.stop` is ca
 
 from __future__ import annotations
 
+import enum
 import random
 import threading
 import time
@@ -99,6 +100,39 @@ class SceneDoor:
         return f'{self.stream} of scene {self.scene_id} version {self.scene_version}'
 
 
+class Phase(enum.Enum):
+    """What an uploader does; the value is what people read."""
+
+    IDLE = 'idle'
+    DRAINING = 'draining'
+    WAITING = 'waiting'
+    """The last try failed; what is there is sent again."""
+    SHUT = 'door shut'
+    """The gateway refuses what comes with this key, or for one stream of a scene version."""
+    REFUSED = 'refused'
+    """The gateway called the last part that it answered to a bad one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What goes on, why if it is no good, and when the next try is due."""
+
+    phase: Phase
+    reason: str = ''
+    next_try_s: float = 0.0
+
+    @property
+    def good(self) -> bool:
+        """Whether all is as it should be."""
+        return self.phase in (Phase.IDLE, Phase.DRAINING)
+
+    def __str__(self) -> str:
+        """Return it as a line."""
+        reason = f': {self.reason}' if self.reason else ''
+        due = f' (next try in {self.next_try_s:.0f} s)' if self.next_try_s >= 1 else ''
+        return f'{self.phase.value}{reason}{due}'
+
+
 class Uploader:
     """Delivers what a spool holds. Start it with :meth:`start`, or call :meth:`step` or :meth:`drain`.
 
@@ -136,6 +170,8 @@ class Uploader:
         self._live_in_a_row = 0
         self._tidy_at_s = monotonic() + _TIDY_S
         self._state, self._last_error = UploadBlocked.DRAINING, ''
+        self._refusing = False  # the last answer was that a part is bad
+        self._next_at_s = monotonic()
 
         self._thread: threading.Thread | None = None
         self._interrupt = interrupt or threading.Event()
@@ -154,6 +190,16 @@ class Uploader:
     def last_error(self) -> str:
         """The last trouble, as a sentence; empty when there was none. It never holds the key."""
         return self._last_error
+
+    def activity(self) -> Activity:
+        """Return what goes on, for people."""
+        if self._state is UploadBlocked.DRAINING:
+            return Activity(Phase.DRAINING if self._spool.sessions() else Phase.IDLE)
+        if self._refusing:
+            return Activity(Phase.REFUSED, self._last_error)
+        shut = self._state is UploadBlocked.REFUSED
+        wait_s = max(self._next_at_s - self._monotonic(), 0.0)
+        return Activity(Phase.SHUT if shut else Phase.WAITING, self._last_error, wait_s)
 
     def start(self) -> None:
         """Deliver in a thread of its own until :meth:`stop`."""
@@ -205,6 +251,11 @@ class Uploader:
 
     def step(self) -> float:
         """Do one exchange at most; return in how many seconds to come again, 0 for at once."""
+        wait_s = self._step()
+        self._next_at_s = self._monotonic() + wait_s
+        return wait_s
+
+    def _step(self) -> float:
         try:
             self._tidy()
             wait_s = self._backoff.wait_s() or self._key_wait_s()
@@ -345,6 +396,7 @@ class Uploader:
             self._spool.delivered(ref)
             self._answered(_lane(ref))
             self._opened(doors)
+            self._goes_on()
             return
         self._ledger.count(Count.UPLOAD_FAILURES)
         if isinstance(verdict, policy.Retry):
@@ -354,6 +406,8 @@ class Uploader:
             self._quarantine(ref, verdict.reason)
             self._answered(_lane(ref))
             self._opened(doors)
+            # Nothing was delivered, whatever else is ready: the spool has said it, and this keeps it said.
+            self._state, self._refusing = UploadBlocked.REFUSED, True
         else:
             self._answered(_lane(ref))
             key_door, scene_door = doors
@@ -403,7 +457,7 @@ class Uploader:
             if session_id in self._scenes
         }
         self._doors.keep({KeyDoor(self._key), *wanted})
-        if not lanes and not isinstance(self._key, NoKey):
+        if not lanes and not isinstance(self._key, NoKey) and not self._refusing:
             self._settle(UploadBlocked.DRAINING, 'nothing is left to deliver')
 
     # --- what is said -------------------------------------------------------------------------------
@@ -411,6 +465,9 @@ class Uploader:
     def _opened(self, doors: tuple[KeyDoor, SceneDoor]) -> None:
         for door in doors:
             self._doors.open(door)
+
+    def _goes_on(self) -> None:
+        """Say that something was delivered, and what is held up all the same."""
         still_shut = self._doors.reason()
         if still_shut is None:
             self._settle(UploadBlocked.DRAINING, 'delivering again')
@@ -424,7 +481,7 @@ class Uploader:
     def _settle(self, state: UploadBlocked, reason: str, *, news: bool = False) -> None:
         """Take a state; one line in the log when it is another than before, or there is news of it."""
         news = news or state is not self._state
-        self._state = state
+        self._state, self._refusing = state, False
         reason = self._without_key(reason)
         text = f'uploads to {self._host}: {reason}'
         if state is UploadBlocked.DRAINING:
@@ -440,6 +497,8 @@ class Uploader:
             self._log.warning(f'{text}. Everything is kept and sent later.')
 
     def _trouble(self, topic: str, text: str) -> None:
+        if self._state is UploadBlocked.DRAINING:
+            self._state = UploadBlocked.NETWORK  # not the gateway's doing; nothing gets there
         self._last_error = self._without_key(text)
         self._complaints.warn(topic, f'uploads to {self._host}: {self._last_error}')
 
