@@ -111,7 +111,6 @@ def test_nothing_is_between_an_end_and_a_start(long_session, loads):
     session = open_session(long_session)
     assert session.find(PoseSample, at(20), at(20)) == []
     assert session.find(PoseSample, at(20), at(10)) == []
-    assert session.find(PoseSample, float('nan'), at(10)) == []
     assert loads == []
 
 
@@ -303,3 +302,50 @@ def test_times_from_the_first_bytes(records, is_camera, cut):
 def test_any_first_bytes_are_taken(packed):
     times = capnp_codec.record_times(packed)
     assert times is None or times.dtype == np.uint64
+
+
+# What is no time, or no kind
+
+
+def test_the_ends_of_time_have_the_first_and_the_last(long_session):
+    session = open_session(long_session)
+    for time, index in ((-np.inf, 0), (-1e300, 0), (np.inf, -1), (1e300, -1), (10**12, -1)):
+        assert session.nearest(PoseSample, time) == session.poses[index]
+        assert session.timeline(PoseSample).nearest(PoseSample, time) == session.poses[index]
+    assert len(session.find(PoseSample, -np.inf, np.inf)) == len(session.poses)
+    assert session.pose_at(np.inf) is None
+    assert session.find(PoseSample, np.float32(0), np.int64(1)) == []
+
+
+@pytest.mark.parametrize('wrong', ['a', None, b'1', [1.0], 1j])
+def test_what_is_no_number_is_no_time(long_session, wrong):
+    session = open_session(long_session)
+    for call in (
+        lambda: session.find(PoseSample, wrong),
+        lambda: session.find(PoseSample, at(0), wrong),
+        lambda: session.nearest(PoseSample, wrong),
+        lambda: session.pose_at(wrong),
+        lambda: session.timeline(PoseSample).nearest(PoseSample, wrong),
+    ):
+        with pytest.raises(TypeError, match='a time in seconds since the epoch is wanted, not'):
+            call()
+
+
+def test_not_a_number_is_no_time(long_session):
+    session = open_session(long_session)
+    for call in (
+        lambda: session.find(PoseSample, np.nan),
+        lambda: session.find(PoseSample, at(0), np.nan),
+        lambda: session.nearest(PoseSample, np.nan),
+        lambda: session.pose_at(np.nan),
+    ):
+        with pytest.raises(ValueError, match='not NaN'):
+            call()
+
+
+@pytest.mark.parametrize('wrong', [int, 'poses', None, object, PartFinder])
+def test_what_is_no_kind_of_record(long_session, wrong):
+    session = open_session(long_session)
+    for call in (session.find, session.timeline, lambda kind: session.nearest(kind, at(0))):
+        with pytest.raises(TypeError, match='a kind of record is wanted'):
+            call(wrong)

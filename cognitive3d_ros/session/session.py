@@ -51,7 +51,7 @@ from cognitive3d_ros.session.sensors import (
     read_records,
 )
 from cognitive3d_ros.session.streams import Dynamics, Poses, Series
-from cognitive3d_ros.session.timeline import Run, Timeline
+from cognitive3d_ros.session.timeline import Run, Timeline, moment
 from cognitive3d_ros.session.track import Track
 from cognitive3d_ros.wire.framing import Part, PartHeader, PartName
 from cognitive3d_ros.wire.identity import SessionIdentity
@@ -300,7 +300,11 @@ class Session(Sequence[Record]):
         return Track(self.poses)
 
     def pose_at(self, time: float) -> PoseSample | None:
-        """Return the pose at a time, interpolated; None before the first sample and after the last."""
+        """Return the pose at a time, interpolated; None before the first sample and after the last.
+
+        Raises TypeError for what is no number, and ValueError for NaN.
+        """
+        time = moment(time)
         known, p, r, _ = self._track_around(time).at([time])
         if not known[0]:
             return None
@@ -339,15 +343,23 @@ class Session(Sequence[Record]):
     ) -> list[R]:
         """Return the records of a kind, subtypes too, with start <= time < end.
 
-        Of a long session only the parts are read that can hold them.
+        Of a long session only the parts are read that can hold them. Raises TypeError for what is no kind of
+        record or no number, and ValueError for NaN.
         """
+        _names(kind)
+        start, end = moment(start), moment(end)
         if not start < end:
             return []
         found: Any = self._around(kind, start, end).find(kind, start, end)
         return found  # type: ignore[no-any-return]
 
     def nearest(self, kind: type[R], time: float) -> R | None:
-        """Return the record of a kind, subtypes too, that is nearest in time."""
+        """Return the record of a kind, subtypes too, that is nearest in time; None if there is none.
+
+        Minus infinity has the first, infinity the last. Raises TypeError for what is no kind of record or no
+        number, and ValueError for NaN.
+        """
+        time = moment(time)
         found: Any
         for near_s in _NEAR_S:
             found = self._around(kind, time - near_s, time + near_s).nearest(kind, time)
@@ -607,8 +619,13 @@ class Session(Sequence[Record]):
 
 
 def _names(kind: type[Record]) -> tuple[str, ...]:
-    """Return the streams that may hold records of a kind."""
-    return tuple(name for name, kinds in _HOLDS.items() if any(issubclass(k, kind) for k in kinds))
+    """Return the streams that may hold records of a kind. Raises TypeError for what is none."""
+    if isinstance(kind, type) and issubclass(kind, Record):
+        held = [name for name, kinds in _HOLDS.items() if any(issubclass(k, kind) for k in kinds)]
+        if held:
+            return tuple(held)
+    name = kind.__name__ if isinstance(kind, type) else repr(kind)
+    raise TypeError(f'a kind of record is wanted, Record or one of its subclasses, not {name:.80}')
 
 
 def _runs(records: Any) -> list[Run]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import math
+import numbers
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -67,16 +69,22 @@ class Timeline(Sequence[Record]):
         return self._kinds[int(self._codes[range(len(self))[index]])]
 
     def find(self, kind: type[Record], start: float, end: float) -> list[Record]:
-        """Return the records of a kind, subtypes too, with start <= time < end."""
+        """Return the records of a kind, subtypes too, with start <= time < end. Raises as :func:`moment`."""
+        start, end = moment(start), moment(end)
         low, high = np.searchsorted(self.time, [start, end])
         return list(self.readable(low + np.flatnonzero(self._of(kind, low, high))))
 
     def nearest(self, kind: type[Record], time: float) -> Record | None:
-        """Return the record of a kind that is nearest in time, the earlier of two; None without any."""
-        indices = self.indices(kind)
+        """Return the record of a kind that is nearest in time, the earlier of two; None without any.
+
+        Raises as :func:`moment`.
+        """
+        time, indices = moment(time), self.indices(kind)
         if len(indices) == 0:
             return None
-        return self._record(int(indices[np.argmin(np.abs(self.time[indices] - time))]))
+        times = self.time[indices]
+        time = min(max(time, times[0]), times[-1])  # it may be infinite
+        return self._record(int(indices[np.argmin(np.abs(times - time))]))
 
     def indices(self, kind: type[Record]) -> NDArray[np.intp]:
         """Return the indices of the records of a kind, subtypes too."""
@@ -97,6 +105,18 @@ class Timeline(Sequence[Record]):
 
     def _record(self, index: int) -> Record:
         return self._runs[int(self._run[index])].record(int(self._at[index]))
+
+
+def moment(time: Any) -> float:
+    """Return a time that was given, in seconds since the epoch; infinities are before and after all.
+
+    Raises TypeError for what is no number, and ValueError for NaN.
+    """
+    if not isinstance(time, numbers.Real):
+        raise TypeError(f'a time in seconds since the epoch is wanted, not {time!r:.80}')
+    if math.isnan(time):
+        raise ValueError('a time in seconds since the epoch is wanted, not NaN')
+    return float(time)
 
 
 def readable(read: Callable[[int], R], indices: Iterable[int]) -> Iterator[R]:
