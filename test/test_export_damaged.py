@@ -25,6 +25,7 @@ from stored import (
 )
 
 from cognitive3d_ros import open_session
+from cognitive3d_ros.cli.main import main
 from cognitive3d_ros.errors import ExportError, ReadError
 from cognitive3d_ros.export import FORMATS, Options, export_session
 
@@ -206,3 +207,85 @@ def test_records_out_of_a_formats_time_are_left_out(tmp_path, to):
             stamps = [time_ns for _, time_ns, _ in reader.messages()]
         assert min(stamps) == round(SECOND * 1e9) + 250_000_000
         assert max(stamps) <= (SECOND + 11) * 10**9
+
+
+# Names
+
+
+@pytest.mark.parametrize('to', ['mcap', 'rosbag2', 'rawlog', 'pocolog'])
+def test_the_robot_has_a_frame_of_its_own(rich, tmp_path, to):
+    session = open_session(rich)
+    frames = [session.properties['c3d.ros.reference_frame']]
+    frames += [next(iter(session.camera('front'))).frame_id]
+    for name in frames:
+        with pytest.raises(
+            ExportError, match=f'the robot cannot be called {name}: so is the frame'
+        ):
+            export_session(session, to, tmp_path / 'x.log', options=Options(robot_frame=name))
+    same = Options(robot_frame=session.properties['c3d.ros.robot_frame'])
+    export_session(session, to, tmp_path / 'same.log', options=same)
+    assert [path.name for path in tmp_path.iterdir() if 'Images' not in path.name] == ['same.log']
+
+
+def test_a_robot_that_is_renamed_keeps_its_rangefinders(rich, tmp_path):
+    notes = [
+        export_session(
+            open_session(rich), 'rawlog', tmp_path / f'{name}.rawlog', options=options
+        ).notes
+        for name, options in (('as_said', Options()), ('renamed', Options(robot_frame='chassis')))
+    ]
+    assert notes[0] == notes[1]
+
+
+def test_the_poses_of_a_gaze_frame_are_not_given_to_the_robot(tmp_path):
+    folder = whole(tmp_path / SESSION)
+    said = {'c3d.ros.gaze_frame': 'head'}
+    write(folder, 'gaze', 5, 'properties', body('gaze', 5, [], properties=said))
+    with pytest.raises(ExportError, match='the poses are those of the frame head'):
+        export_session(
+            open_session(folder), 'mcap', tmp_path / 'x', options=Options(robot_frame='base')
+        )
+
+
+def test_names_that_no_topic_can_have_are_told(tmp_path):
+    folder = whole(tmp_path / SESSION)
+    names = ['日本', 'a b', 'line.0', 'plain.name_1', 'a_b', 'x' * 3000]
+    series = [{'name': name, 'data': [[SECOND + 1, 1]]} for name in names]
+    write(folder, 'sensors', 2, 'series', series)
+    made = export_session(open_session(folder), 'mcap', tmp_path / 'out.mcap')
+    (note,) = [note for note in made.notes if note.startswith('names that no topic')]
+    assert note == (
+        "names that no topic can have are changed: '日本' is /series/_, 'a b' is /series/a_b, "
+        f"'a_b' is /series/a_b_2, {'x' * 40!r} is /series/{'x' * 52}"
+    )
+    found = {topic for topic, _ in topics(tmp_path / 'out.mcap')}
+    assert {'/series/line/_0', '/series/plain/name_1'} <= found
+    assert max(map(len, found)) == len('/series/') + 180
+
+
+# The command
+
+
+def command(capsys, *arguments):
+    code = main(['export', *map(str, arguments)])
+    return code, capsys.readouterr().err
+
+
+def test_options_that_a_format_has_no_use_for(rich, tmp_path, capsys):
+    out = tmp_path / 'out.log'
+    for to, option in (
+        ('tum', ['--images', 'inside']),
+        ('mcap', ['--mrpt', '2']),
+        ('parquet', ['--robot-frame', 'base']),
+    ):
+        code, err = command(capsys, rich, '--to', to, '-o', out, *option)
+        assert code == 2
+        assert f'{option[0]} is for ' in err
+        assert err.endswith(f'{to} has no use for it\n')
+    for frame in ('', ' ', '/base'):
+        assert command(capsys, rich, '--to', 'mcap', '-o', out, '--robot-frame', frame)[0] == 2
+    code, err = command(capsys, rich, '--to', 'tum', '-o', '-')
+    assert code == 2
+    assert "'-' is no name: a result is a file or a folder" in err
+    assert main(['report', str(rich), '-o', '-']) == 2
+    assert not list(tmp_path.iterdir())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,10 @@ from cognitive3d_ros.cli.output import (
     add_session,
     bar,
     interruptible,
-    path_argument,
     plural,
     print_json,
     printable,
+    result_argument,
 )
 
 if TYPE_CHECKING:
@@ -45,17 +46,19 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         '-o',
         '--output',
-        type=path_argument,
+        type=result_argument,
         required=True,
         metavar='OUT',
         help='the file or folder',
     )
-    parser.add_argument('--force', action='store_true', help='replace what is there already')
+    parser.add_argument(
+        '--force', action='store_true', help='replace a file, or an earlier export, that is there'
+    )
     parser.add_argument(
         '--robot-frame',
-        default='',
+        type=_frame,
         metavar='NAME',
-        help="what the frame of the robot is to be called (default: the session's name for it)",
+        help="what mcap, rosbag2, rawlog and pocolog call the robot's frame (default: as the session does)",
     )
     parser.add_argument(
         '--pose-convention',
@@ -66,32 +69,37 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         '--images',
         choices=('external', 'inside'),
-        default='external',
         help='where the pictures of a rawlog go (default: a folder beside it)',
     )
     parser.add_argument(
         '--mrpt',
         type=int,
         choices=(2, 3),
-        default=2,
         help='the version of MRPT that is to read a rawlog (default: 2)',
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=functools.partial(run, parser))
 
 
-def run(args: argparse.Namespace) -> int:
+def _frame(text: str) -> str:
+    if not text.strip() or text.startswith('/'):
+        raise argparse.ArgumentTypeError(f'{text!r} is no name of a frame')
+    return text
+
+
+def run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
     """Export; 3 if something of the session is missing."""
     from cognitive3d_ros import open_session
-    from cognitive3d_ros.export import Options, export_session
+    from cognitive3d_ros.export import FORMATS, Options, export_session
     from cognitive3d_ros.session.verify import absent
 
+    chosen = {name: getattr(args, name) for name in ('robot_frame', 'images', 'mrpt')}
+    chosen = {name: value for name, value in chosen.items() if value is not None}
+    for name in chosen:
+        if name not in FORMATS[args.to].options:
+            known = ', '.join(to for to, form in FORMATS.items() if name in form.options)
+            parser.error(f'--{name.replace("_", "-")} is for {known}: {args.to} has no use for it')
     session = open_session(args.session, args.session_id)
-    options = Options(
-        images=args.images,
-        mrpt=args.mrpt,
-        robot_frame=args.robot_frame,
-        pose_convention=args.pose_convention,
-    )
+    options = Options(pose_convention=args.pose_convention, **chosen)
     with interruptible(), bar(args.output.name, quiet=args.json) as progress:
         made = export_session(
             session, args.to, args.output, options=options, replace=args.force, progress=progress

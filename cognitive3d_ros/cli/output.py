@@ -25,6 +25,15 @@ def path_argument(text: str) -> Path:
     return Path(text)
 
 
+def result_argument(text: str) -> Path:
+    """Return the path of a result; ``-`` is refused, which elsewhere means standard output."""
+    if text == '-':
+        raise argparse.ArgumentTypeError(
+            "'-' is no name: a result is a file or a folder, ./- is one"
+        )
+    return path_argument(text)
+
+
 def add_session(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that name a session, and ``--json``."""
     parser.add_argument(

@@ -9,9 +9,9 @@ from cognitive3d_ros.cli.output import (
     add_session,
     bar,
     interruptible,
-    path_argument,
     print_json,
     printable,
+    result_argument,
 )
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def add_parser(commands: Commands) -> None:
     )
     add_session(parser)
     parser.add_argument(
-        '-o', '--output', type=path_argument, required=True, metavar='FILE', help='report.html'
+        '-o', '--output', type=result_argument, required=True, metavar='FILE', help='report.html'
     )
     parser.add_argument('--force', action='store_true', help='replace a file that is there')
     parser.set_defaults(run=run)

@@ -39,6 +39,7 @@ _IMAGE: Final = 'sensor_msgs/msg/CompressedImage'
 _CAMERA_INFO: Final = 'sensor_msgs/msg/CameraInfo'
 _SCAN: Final = 'sensor_msgs/msg/LaserScan'
 _POINTS: Final = 'sensor_msgs/msg/PointCloud2'
+_SHOWN: Final = 5  # of names that are told
 _FLOAT32: Final = 7  # of sensor_msgs/PointField
 R = TypeVar('R', bound=SensorRecord)
 
@@ -62,7 +63,18 @@ class RosMessages:
         note_snapshots(self._job)
         events = EventMessages(self._job, self._view, self._made).messages()
         streams = [self._path(), *self._objects(), *self._cameras(), *self._lidars()]
-        return heapq.merge(*streams, *self._series(), events, key=lambda message: message.time_ns)
+        streams += self._series()
+        self._note_names()
+        return heapq.merge(*streams, events, key=lambda message: message.time_ns)
+
+    def _note_names(self) -> None:
+        """Say which names no topic can have."""
+        renamed = self._made.renamed
+        if renamed:
+            shown = [f'{text[:40]!r} is {name[:60]}' for text, name in renamed[:_SHOWN]]
+            more = len(renamed) - len(shown)
+            told = ', '.join([*shown, f'and {more} more'] if more else shown)
+            self._job.note(f'names that no topic can have are changed: {told}')
 
     def _path(self) -> Iterator[Message]:
         topic, view = Topic('/pose', POSE, self._about('pose')), self._view

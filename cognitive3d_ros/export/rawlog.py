@@ -86,7 +86,7 @@ class _Rawlog:
         self._images = work / f'{Path(job.name).stem}_Images'
         self._beside_made = False
         self._writer = Writer()
-        self._cones = rangefinders(job, self._view.robot)
+        self._cones = rangefinders(job, self._view.followed)
 
     def observations(self) -> Iterator[bytes]:
         """Give the observations by time, serialised."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from itertools import islice
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cognitive3d_ros.conventions import OPTICAL_FORWARD_Z
+from cognitive3d_ros.errors import ExportError
 from cognitive3d_ros.export.job import Job
 from cognitive3d_ros.quaternions import Array
 from cognitive3d_ros.session.records import Event, LaserScan, PointCloud, SensorRecord
+from cognitive3d_ros.session.sensors import Sensor
+from cognitive3d_ros.session.session import Session
 from cognitive3d_ros.session.streams import Floats
 
 Times = NDArray[np.int64]
@@ -57,6 +61,14 @@ def note_snapshots(job: Job) -> None:
         job.note('not in it: properties of snapshots (parquet and csv have them)')
 
 
+def _sensor_frames(session: Session) -> set[str]:
+    """Return the tf frames of cameras and lidars: those that are told, and that of each one's first record."""
+    frames = {stream.frame for stream in session.streams.values()}
+    sensors: list[Sensor[Any]] = [session.camera(name) for name in session.cameras]
+    sensors += [session.lidar(name) for name in session.lidars]
+    return frames | {record.frame_id for sensor in sensors for record in islice(sensor, 1)}
+
+
 class RosView:
     """What exporters want to know of a session.
 
@@ -76,11 +88,31 @@ class RosView:
         """The frame that all poses are in."""
         if 'c3d.ros.reference_frame' not in properties:
             job.note('the session does not say its reference frame: it is called map')
-        robot = job.options.robot_frame or str(properties.get('c3d.ros.robot_frame', 'base_link'))
+        robot = str(properties.get('c3d.ros.robot_frame', 'base_link'))
         gaze = str(properties.get('c3d.ros.gaze_frame', ''))
         turned = properties.get('c3d.ros.gaze_frame_convention') == OPTICAL_FORWARD_Z
-        self.robot = f'{gaze}_body' if gaze and turned else gaze or robot
-        """The frame that the pose timeline follows. An optical one was turned into that of its body."""
+        self.followed = f'{gaze}_body' if gaze and turned else gaze or robot
+        """The frame that the pose timeline follows, as the session calls it. An optical one was turned into
+        that of its body."""
+        self.robot = self._renamed(job, gaze)
+        """What it is called."""
+
+    def _renamed(self, job: Job, gaze: str) -> str:
+        """Return the name of the frame that is followed. Raises ExportError where another one has it."""
+        name = job.options.robot_frame
+        if name in ('', self.followed):
+            return self.followed
+        if gaze:
+            raise ExportError(
+                f'the poses are those of the frame {gaze}: --robot-frame is not its name'
+            )
+        if name == self.reference:
+            raise ExportError(
+                f'the robot cannot be called {name}: so is the frame that it moves in'
+            )
+        if name in _sensor_frames(job.session):
+            raise ExportError(f'the robot cannot be called {name}: so is the frame of a sensor')
+        return name
 
     def path(self) -> Path:
         """Return the pose timeline."""

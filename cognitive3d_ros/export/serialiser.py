@@ -29,6 +29,7 @@ _OURS: Final = {
     EVENT: 'std_msgs/Header header\nstring name\nstring properties_json\n',
     ANNOTATION: 'builtin_interfaces/Time time\nstring stream_name\nstring key\nstring value\n',
 }
+_NAME_CHARS: Final = 180  # names of topics may have 255, and some have words behind it
 _NS_PER_S: Final = 1_000_000_000
 _ROWS: Final = 4096
 _STAMP: Final = struct.Struct('<iI')
@@ -77,6 +78,8 @@ class Serialiser:
         self.store = make_typestore()
         self._names: set[str] = set()
         self._topics: dict[str, Topic] = {}
+        self.renamed: list[tuple[str, str]] = []
+        """Texts that topics' names do not tell, and the topics."""
 
     def make(self, kind: str, *values: Any, **fields: Any) -> Any:
         """Return a message, or a part of one: ``geometry_msgs/Point``."""
@@ -152,12 +155,16 @@ class Serialiser:
 
     def name(self, prefix: str, text: str) -> str:
         """Return a topic's name for a text that no other text has."""
-        name = base = prefix + topic_words(text)
+        name = base = prefix + topic_words(text)[:_NAME_CHARS].rstrip('/')
         number = 1
         while name in self._names:
             number += 1
             name = f'{base}_{number}'
         self._names.add(name)
+        if name.removeprefix(prefix).replace('/_', '/') != text.replace('.', '/').replace(
+            '/_', '/'
+        ):
+            self.renamed.append((text, name))
         return name
 
     def _bytes(self, message: Any) -> bytes:
