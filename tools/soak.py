@@ -26,9 +26,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1] / 'test'))
-# As conftest.py does for the tests.
-os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
-os.environ['ROS_DOMAIN_ID'] = str(1 + os.getpid() % 101)
 
 from campaign import C3D, PARAMS, Robot
 from node_rig import NodeProcess, Peer, until
@@ -196,6 +193,9 @@ def main() -> int:
         '--session', type=float, default=60.0, help='length of a session in seconds'
     )
     arguments = parser.parse_args()
+    # As conftest.py does for the tests.
+    os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
+    os.environ['ROS_DOMAIN_ID'] = str(1 + os.getpid() % 101)
     with tempfile.TemporaryDirectory() as folder:
         wrong = soak(Path(folder), arguments.minutes, arguments.session)
     print(*(wrong or ['nothing grew, all was delivered']), sep='\n')
