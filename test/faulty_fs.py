@@ -291,6 +291,9 @@ class FaultyFs(Fs):
         self._call('free_bytes')
         return self.free
 
+    def is_at(self, fd: int, path: Path) -> bool:
+        return self._folder(path.parent).names.get(path.name) is self._open[fd]
+
     def lock(self, path: Path, text: str) -> int | str:
         self._call('lock')
         if path in self._locked:

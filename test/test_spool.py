@@ -7,6 +7,7 @@ import inspect
 import json
 import os
 import re
+import shutil
 import struct
 import sys
 import threading
@@ -527,6 +528,82 @@ def test_a_second_that_cannot_be_kept_is_not_issued(tmp_path):
     with pytest.raises(SpoolError, match='No space left'):
         spool.issue_second(5)
     assert spool.last_second(5) == 0
+    spool.close()
+
+
+@pytest.mark.parametrize('what', ['', 'sessions', f'sessions/{FIRST}'])
+@pytest.mark.parametrize('link', [False, True])
+def test_a_spool_that_is_removed_is_made_again(tmp_path, what, link):
+    """Recording goes on, nobody else comes in, and what is in memory reaches the disk."""
+    root = tmp_path / 'spool'
+    if link:
+        root.symlink_to(tmp_path / 'disk' / 'of ours')
+    lines = []
+    spool = open_spool(root, log=lines.append)
+    session = start(spool)
+    add(session, 'gaze', 'properties', b'a part')
+    add(session, 'events', 'events', b'one')
+    assert session.flush()
+    shutil.rmtree((root / what).resolve())
+    add(session, 'events', 'events', b'two')
+    assert spool.flush()
+    assert spool.error is None
+    assert names(spool) == ['journal']
+    with pytest.raises(SpoolLockedError):
+        open_spool(root)
+    assert offered(spool) == []
+    assert spool.ledger.value((Drop.DISK_ERROR, 'gaze')) == 1
+    assert any('gaze.000001.properties.c3d: removed by somebody' in line for line in lines)
+    spool.issue_second(1_700_000_003)
+    add(session, 'camera', 'camera', b'x' * 4 * MIB)
+    spool.flush()
+    spool.quarantine(next(iter(spool.parts())), 'to see that it is there')
+    session.abandon()
+    spool.close()
+    spool = open_spool(root)
+    session = spool.resume(FIRST, assemble)
+    assert session.finish()
+    assert bodies(spool, 'events') == [b'one\ntwo']
+    assert spool.last_second(1_700_000_000) == 1_700_000_003
+    spool.close()
+
+
+def test_each_folder_of_a_spool_that_is_removed(tmp_path):
+    """While nothing is recorded, too."""
+    spool = open_spool(tmp_path / 'spool')
+    for what in ('', 'quarantine', 'sessions', 'lock'):
+        path = spool.root / what
+        path.unlink() if path.is_file() else shutil.rmtree(path)
+        assert spool.flush()
+        spool.issue_second(1_700_000_000)
+        session = start(spool)
+        add(session, 'events', 'events', b'one')
+        assert session.finish()
+        with pytest.raises(SpoolLockedError):
+            open_spool(spool.root)
+        (ref,) = spool.parts()
+        spool.quarantine(ref, 'to see that it is there')
+    spool.close()
+
+
+def test_a_spool_whose_lock_was_removed_and_taken_by_another(tmp_path):
+    """Two never write: the first keeps in memory what it has until the other is gone."""
+    spool = open_spool(tmp_path)
+    session = start(spool)
+    assert session.flush()
+    (tmp_path / 'lock').unlink()
+    other = open_spool(tmp_path)
+    journal_before = (tmp_path / 'sessions' / FIRST / 'journal').read_bytes()
+    add(session, 'events', 'events', b'one')
+    assert not spool.flush()
+    assert 'another process' in spool.error
+    with pytest.raises(SpoolError, match='another process'):
+        spool.issue_second(1_700_000_003)
+    assert (tmp_path / 'sessions' / FIRST / 'journal').read_bytes() == journal_before
+    other.close()
+    assert spool.flush()
+    assert session.finish()
+    assert bodies(spool, 'events') == [b'one']
     spool.close()
 
 
@@ -1287,7 +1364,7 @@ def test_threads(tmp_path):
 def test_every_invariant_names_its_test():
     text = inspect.getdoc(sys.modules[Spool.__module__]) or ''
     numbers = [int(number) for number in re.findall(r'^ ?(\d+)\. ', text, re.MULTILINE)]
-    assert numbers == list(range(1, 13))
+    assert numbers == list(range(1, 14))
     sources = ''.join(path.read_text() for path in Path(__file__).parent.glob('test_spool*.py'))
     for statement in re.split(r'^ ?\d+\. ', text, flags=re.MULTILINE)[1:]:
         named = re.findall(r'\btest_\w+|SpoolMachine\b', statement)

@@ -134,6 +134,15 @@ class Fs:
         stat = os.statvfs(path)
         return stat.f_bavail * stat.f_frsize
 
+    def is_at(self, fd: int, path: Path) -> bool:
+        """Say whether a name is still that of an open file; True where the disk does not tell."""
+        try:
+            return os.path.samestat(os.fstat(fd), path.stat())
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            return True  # the next call that matters fails alike
+
     def lock(self, path: Path, text: str) -> int | str:
         """Take the lock file; return its descriptor, or what the process that has it wrote there.
 
@@ -176,10 +185,13 @@ TEMPORARY = '.tmp'
 
 
 def make_folders(fs: Fs, path: Path) -> None:
-    """Make a folder and those above it, durably, where they are not there."""
+    """Make a folder and those above it, durably, where they are not there; also what a dead link names."""
     try:
         fs.make_folder(path)
     except FileExistsError:
+        target = Path(os.path.realpath(path))
+        if target != path:
+            make_folders(fs, target)
         return
     except FileNotFoundError:
         make_folders(fs, path.parent)

@@ -76,6 +76,7 @@ class Quarantine:
 
     def _note(self, filename: str, session_id: str, reason: str) -> str:
         """Write the reason down under a name that is free, and return that name."""
+        make_folders(self._fs, self.folder)  # somebody may have removed it
         taken = {entry.name for entry in self._fs.scan(self.folder)}
         name = first = f'{session_id}.{filename}'
         count = 1

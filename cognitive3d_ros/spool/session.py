@@ -79,7 +79,7 @@ class Home(Protocol):
         """
 
     def found(self, folder: Path) -> None:
-        """Make a session's folder, durably."""
+        """Make a session's folder, durably, again where it was removed."""
 
     def write_part(self, folder: Path, header: PartHeader, body: bytes) -> PartRef:
         """Write a part durably."""
@@ -343,6 +343,7 @@ class SessionSpool:
                     self._seal_due()
                     need = sum(segment.size_bytes for segment in self._sealed)
                 self._home.make_room(need, starved=self._starved)
+                self._look_for_journal()
                 self._write_parts(self._commit())
                 if closing:
                     self._end()
@@ -355,6 +356,13 @@ class SessionSpool:
             self._error = None
             self._starved = False
             return True
+
+    def _look_for_journal(self) -> None:
+        """Begin it anew where somebody has removed it: what is written to it now would be gone with it."""
+        if self._journal is None or self._home.fs.is_at(self._journal, self._folder / JOURNAL):
+            return
+        self._close_journal()
+        self._founded = False
 
     def _seal_due(self) -> None:
         """Close what has been open long enough. The lock is held."""

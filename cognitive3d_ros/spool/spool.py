@@ -31,7 +31,9 @@ that returned True is "a flush" here; the tests are in test/test_spool*.py:
     counted and named. (test_eviction_order)
 11. The disk never raises out of append, flush, finish or delivered. What it refuses waits in memory, within
     bounds; what is beyond them is refused and counted, events last. (test_a_call_that_fails, test_bounds)
-12. A second is issued once, and one process owns the spool. (test_seconds, test_lock)
+12. A second is issued once, and one process owns the spool. (test_no_second_is_issued_twice, test_lock)
+13. What somebody removes under a process that owns the spool is made again by the next flush, of what is in
+    memory; parts that are gone are counted and named. (test_a_spool_that_is_removed_is_made_again)
 """
 
 from __future__ import annotations
@@ -121,6 +123,9 @@ class Spool:
         ] = []  # delivered or evicted, and the disk refused to remove it
         self._failed_reads: dict[PartRef, int] = {}  # how often the disk has failed to read a part
         self._lock: int | None = None
+        self._not_held = ''  # why this process does not own the spool any more
+        self.lost_entries = 0
+        """How many entries were lost at :meth:`close`, because the disk refused them to the last."""
 
     @classmethod
     def open(
@@ -171,6 +176,7 @@ class Spool:
             lock, self._lock = self._lock, None
         for session in live:
             if (lost := session.pending_entries) and session.error:
+                self.lost_entries += lost
                 self.ledger.drop(Drop.DISK_ERROR, 'spool', lost)
                 self._log(
                     f'{lost} entries of session {session.identity.session_id} are lost: {session.error}'
@@ -205,6 +211,7 @@ class Spool:
         seconds.add(second)
         path = self.root / LAST_SECOND
         try:
+            self._hold()
             self.fs.close(replace_file(self.fs, path, seconds.text().encode()))
         except OSError as error:
             raise SpoolError(_advice(path, error)) from error
@@ -280,17 +287,22 @@ class Spool:
         Returns:
             True if all is durable; see each session's ``error``.
         """
+        try:
+            self._hold()
+            self._not_held = ''
+        except OSError as error:
+            self._not_held = _said(self.root, error)
         with self._guard:
             live = list(self._live.values())
         durable = [session.flush() for session in live]  # all of them, whatever the first says
-        return all(durable)
+        return all(durable) and not self._not_held
 
     @property
     def error(self) -> str | None:
-        """What the disk refused to a session of this process at its last flush, or None."""
+        """What the disk refused to the spool, or to a session of this process, at the last flush, or None."""
         with self._guard:
             live = list(self._live.values())
-        return next((session.error for session in live if session.error), None)
+        return self._not_held or next((session.error for session in live if session.error), None)
 
     # The consumer
 
@@ -342,7 +354,7 @@ class Spool:
             self.quarantine(ref, str(error))
             raise
         except FileNotFoundError:
-            self._forget(ref)
+            self._gone([ref])
             raise SpoolError(f'{path} is not there any more') from None
         except (PermissionError, IsADirectoryError) as error:
             reason = f'it cannot be read: {error.strerror}'
@@ -423,6 +435,7 @@ class Spool:
     def make_room(self, need_bytes: int, *, starved: bool) -> None:
         """Evict until ``need_bytes`` fit within the limits, or nothing is left to evict."""
         limits = self.limits
+        self._hold()
         free_bytes = self.fs.free_bytes(self.root)
         evicted: list[PartRef] = []
         with self._guard:
@@ -458,10 +471,10 @@ class Spool:
             self._log('there is space again: everything is recorded')
 
     def found(self, folder: Path) -> None:
-        """Make a session's folder, durably."""
-        with contextlib.suppress(FileExistsError):
-            self.fs.make_folder(folder)
+        """Make a session's folder, durably, again where it was removed."""
+        make_folders(self.fs, folder)
         self.fs.sync_folder(folder.parent)
+        self._look_for_parts(folder.name)
 
     def write_part(self, folder: Path, header: PartHeader, body: bytes) -> PartRef:
         """Write a part durably."""
@@ -516,6 +529,55 @@ class Spool:
                 if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                     raise
                 self._fault(f'{folder}: {error.strerror}')
+
+    def _hold(self) -> None:
+        """See that the spool is still this process's, and there; make it again where somebody removed it.
+
+        Raises:
+            OSError: that cannot be done, or another process has come in meanwhile.
+        """
+        with self._guard:
+            lock, path = self._lock, self.root / 'lock'
+            if lock is None or self.fs.is_at(lock, path):
+                return
+            make_folders(self.fs, self.root)
+            taken = self.fs.lock(path, f'{os.getpid()}\n')
+            if isinstance(taken, str):
+                raise OSError(
+                    errno.EBUSY,
+                    f'another process ({taken or "unknown"}) has taken it',
+                    str(self.root),
+                )
+            self._lock = taken
+            with contextlib.suppress(OSError):
+                self.fs.close(lock)
+            for folder in (self._sessions, self._quarantine.folder):
+                make_folders(self.fs, folder)
+            sessions = self._index.sessions()
+        self._log(f'{self.root}: somebody has removed it, or its lock; both are made again')
+        for session_id in sessions:
+            self._look_for_parts(session_id)
+
+    def _look_for_parts(self, session_id: str) -> None:
+        """Take note of a session's parts that somebody has removed."""
+        with self._guard:
+            refs = self._index.of_session(session_id)
+        if not refs:
+            return
+        try:
+            names = {entry.name for entry in self.fs.scan(self._folder(session_id))}
+        except FileNotFoundError:
+            names = set()
+        self._gone([ref for ref in refs if part_name(*ref[1:4]) not in names])
+
+    def _gone(self, refs: list[PartRef]) -> None:
+        """Count and name parts that are not there any more, although they were not delivered."""
+        gone = [ref for ref in refs if self._forget(ref)]
+        for ref in gone:
+            self.ledger.drop(Drop.DISK_ERROR, ref.stream, event=ref.klass == 'events')
+        if gone:
+            more = f', and {len(gone) - 1} more' if gone[1:] else ''
+            self._log(f'{self._path(gone[0])}{more}: removed by somebody, and not delivered yet')
 
     def _scan(self) -> None:
         """Build the index from the names in the folders."""
@@ -727,9 +789,14 @@ def _nothing() -> None:
     """Do nothing: whoever flushes does so by the clock alone."""
 
 
+def _said(path: Path, error: OSError) -> str:
+    """Say what the disk refused, and where: at the file it names, if it does."""
+    return f'{error.filename or path}: {error.strerror or error}'
+
+
 def _advice(path: Path, error: OSError) -> str:
     """Say what the disk refused, and what to do."""
     return (
-        f'{path}: {error.strerror} (user id {os.getuid()}); '
+        f'{_said(path, error)} (user id {os.getuid()}); '
         'spool.dir must be a folder on a local disk that this user may write'
     )
