@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip('rclpy', reason='needs ROS')
+pytest.importorskip('cognitive3d_msgs')
+
 sys.path.insert(0, str(Path(__file__).parents[1] / 'tools'))
 
 from soak import Held, Look, _grown

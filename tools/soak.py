@@ -193,9 +193,8 @@ def main() -> int:
         '--session', type=float, default=60.0, help='length of a session in seconds'
     )
     arguments = parser.parse_args()
-    # As conftest.py does for the tests.
-    os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
-    os.environ['ROS_DOMAIN_ID'] = str(1 + os.getpid() % 101)
+    import conftest  # noqa: F401 - gives this process, and those it starts, a DDS domain of their own
+
     with tempfile.TemporaryDirectory() as folder:
         wrong = soak(Path(folder), arguments.minutes, arguments.session)
     print(*(wrong or ['nothing grew, all was delivered']), sep='\n')
