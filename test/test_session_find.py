@@ -304,6 +304,40 @@ def test_any_first_bytes_are_taken(packed):
     assert times is None or times.dtype == np.uint64
 
 
+# The first records
+
+
+def test_the_first_record_is_there_without_reading_the_rest(long_session, loads):
+    session = open_session(long_session)
+    with FEW_LOOKS:
+        first = session[0]
+    assert len(loads) < len(session.parts) / 10
+    assert first == open_session(long_session).timeline()[0]
+
+
+def test_the_first_records_are_those_of_all(long_session):
+    every = list(open_session(long_session))
+    session = open_session(long_session)
+    for index in range(300):  # more than are read by themselves
+        assert session[index] == every[index]
+    session = open_session(long_session)
+    assert session[-1] == every[-1]
+    assert session[:7] == every[:7]
+    with pytest.raises(IndexError):
+        session[len(every)]
+
+
+def test_a_session_whose_records_begin_late_or_early(tmp_path):
+    for name, seconds in (('late', 1000), ('early', -1000)):
+        folder = tmp_path / name
+        put_properties(folder)
+        write(folder, 'gaze', 2, 'pose', [pose(seconds, 1.0), pose(seconds + 1, 2.0)])
+        assert open_session(folder)[0].time == at(seconds)
+        assert open_session(folder)[1].time == at(seconds + 1)
+    with pytest.raises(IndexError):
+        open_session(folder)[2]
+
+
 # What is no time, or no kind
 
 

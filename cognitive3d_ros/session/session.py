@@ -75,6 +75,8 @@ _SLACK_S: Mapping[str, float] = {'poses': 60, 'dynamics': 60, 'series': 60}
 arrival, and they wait for tf or a worker, at the most for seconds."""
 _STAMPED_SLACK_S = 3660
 """The same of records with a message's stamp, which may be an hour old (data format, Timestamps)."""
+_EARLY, _FIRST_S = 200, 5
+"""Records up to here, and of so many seconds, are read by themselves, before all are."""
 _NEAR_S = 2, 60
 """How far around a moment is looked for what is nearest to it, before all is read."""
 if TYPE_CHECKING:
@@ -329,7 +331,22 @@ class Session(Sequence[Record]):
         return len(self.timeline())
 
     def __getitem__(self, index: Any) -> Any:
+        if (
+            isinstance(index, int)
+            and 0 <= index < _EARLY
+            and _names(Record) not in self._timelines
+        ):
+            timeline, count = self._first
+            if index < count:
+                return timeline[index]
         return self.timeline()[index]
+
+    @cached_property
+    def _first(self) -> tuple[Timeline, int]:
+        """Records from the start on, without reading the rest, and how many of them none is missing of."""
+        second = float(self.id.partition('_')[0])
+        timeline = self._around(Record, -float('inf'), second + _FIRST_S)
+        return timeline, int(np.searchsorted(timeline.time, second + _FIRST_S))
 
     def __iter__(self) -> Iterator[Record]:
         return iter(self.timeline())
