@@ -189,14 +189,14 @@ def test_records_out_of_a_formats_time_are_left_out(tmp_path, to):
     made = export_session(session, to, tmp_path / 'out.0.log')
     # Four each are early and late, and one annotation is later still. Rock knows what is late.
     kept = {'mcap': (9, '2038'), 'rosbag2': (9, '2038'), 'pocolog': (5, '2106'), 'tum': (4, '')}
-    notes = [note for note in made.notes if 'whose times' in note]
+    notes = [note for note in made.notes if 'of times that' in note]
     if to not in kept:
         assert not notes
         return
     count, year = kept[to]
-    until = f' to {year}' if year else ''
+    until = f'to {year}' if year else 'on'
     assert notes == [
-        f'not in it: {count} records whose times it cannot hold, which are from 1970{until}'
+        f'not in it: {count} records of times that it cannot hold: it knows 1970 {until}'
     ]
     assert session.faults == []
     assert len(session.events) == 6  # as it was

@@ -169,13 +169,13 @@ def test_nothing_of_a_recording_is_replaced(session, tmp_path, to):
     before = {path: path.read_bytes() for path in store.rglob('*') if path.is_file()}
     places = [store, store / 'sessions', session.files.folder, part, store / 'x.0.log']
     for out in [*places, tmp_path / 'link', session.files.folder / 'x.0.log']:
-        with pytest.raises(ExportError, match=r'lies in|part of a session'):
+        with pytest.raises(ExportError, match=r'sessions are kept in|part of a session'):
             export_session(session, to, out, replace=True)
     assert {path: path.read_bytes() for path in store.rglob('*') if path.is_file()} == before
 
 
 def test_a_folder_with_a_recording_in_it_is_not_replaced(session, tmp_path):
-    with pytest.raises(ExportError, match='where sessions are'):
+    with pytest.raises(ExportError, match='sessions are kept in'):
         export_session(
             session, 'csv', tmp_path / 'store'
         )  # none of a recorder's, but sessions are in it

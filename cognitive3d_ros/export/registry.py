@@ -118,6 +118,6 @@ def _leave_out(job: Job, form: Format) -> None:
     assert form.before_s is not None
     job.session, count = within(job.session, 0, form.before_s, sensors=not form.path_only)
     if count:
-        to = '' if form.before_s == _FOREVER_S else f' to {time.gmtime(form.before_s).tm_year}'
-        of = 'a record whose time' if count == 1 else f'{count} records whose times'
-        job.note(f'not in it: {of} it cannot hold, which are from 1970{to}')
+        to = 'on' if form.before_s == _FOREVER_S else f'to {time.gmtime(form.before_s).tm_year}'
+        records = 'record' if count == 1 else 'records'
+        job.note(f'not in it: {count} {records} of times that it cannot hold: it knows 1970 {to}')
