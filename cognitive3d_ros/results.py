@@ -57,7 +57,8 @@ def written(out: Path, *, replace: bool, adds: bool = False) -> Iterator[Path]:
 
 def _why(error: Exception) -> str:
     """Return what the disk refused, and where; the names of the work folder say nothing to anybody."""
-    why = str(getattr(error, 'strerror', None) or error)
+    number = getattr(error, 'errno', None)
+    why = os.strerror(number) if number else str(error)
     where = str(getattr(error, 'filename', None) or '')
     return f'{where}: {why}' if where and _WORK not in where else why
 
@@ -78,7 +79,7 @@ def _check_place(out: Path) -> None:
     holding = next((each for each in (where, *where.parents) if _holds_sessions(each)), None)
     if holding is not None or _holds_sessions(where / 'sessions'):
         raise ExportError(
-            f'{out} lies in {holding or where}, where sessions are: give another place'
+            f'{out} cannot be written: sessions are kept in {holding or where}, give a place outside of it'
         )
 
 
