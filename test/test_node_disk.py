@@ -7,6 +7,7 @@ Where mounting is not allowed these are skipped: the failing disk of test_node_e
 import contextlib
 import itertools
 import os
+import shutil
 import subprocess
 import threading
 import time
@@ -279,6 +280,27 @@ def test_folders_without_permission(start_node, peer):
     assert node.reasons() == ['in the dark', 'shutdown']
     for finding in verify(open_session(node.spool, session_id)):
         assert finding.kind is Kind.NOTE
+
+
+def test_a_spool_that_is_removed_in_mid_session(start_node, peer):
+    """What comes after it is recorded; where it cannot be made again, the process says so as it ends."""
+    node = start_node(**{'spool.flush_s': 0.1})
+    session_id = recording(node, peer)
+    shutil.rmtree(node.spool, ignore_errors=True)
+    node.says('made again')
+    peer.event('afterwards')
+    until(lambda: b'"afterwards"' in node.journal(), what='the event in the journal')
+    peer.end_session()
+    assert events(node.stored, session_id) == ['afterwards']
+    assert peer.start_session().success
+    while not node.spool.is_file():  # the node may be faster: then it is removed again
+        shutil.rmtree(node.spool, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            node.spool.touch()
+    peer.event('lost')
+    assert node.stop() == 1
+    assert 'entries of session' in node.text
+    assert 'are lost' in node.text
 
 
 def test_a_spool_without_permission_at_configure(start_node, peer):

@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from recording_rig import HOST, REQUIRED, WALL, Lines, Stored
@@ -65,6 +66,27 @@ def make(tmp_path):
         engine.close(0.0)
 
 
+@pytest.fixture
+def shown(monkeypatch):
+    """Return what ~/status and /diagnostics say of a recorder that is given little time."""
+    pytest.importorskip('diagnostic_msgs', reason='needs the messages of ROS')
+    from builtin_interfaces.msg import Time
+    from diagnostic_msgs.msg import DiagnosticStatus
+
+    from cognitive3d_ros.node import status
+
+    monkeypatch.setattr(status, '_PATIENCE_S', 0.1)
+
+    def shown(engine):
+        filled = SimpleNamespace(header=SimpleNamespace(stamp=None))
+        found = status.diagnostics(Time(), 'node', engine.state(), engine).status[0]
+        warns = found.level == DiagnosticStatus.WARN
+        last_error = status.message(filled, None, engine.state(), engine).last_error
+        return last_error, found.message if warns else ''
+
+    return shown
+
+
 def until(condition):
     end_s = time.monotonic() + 10
     while not condition():
@@ -85,6 +107,43 @@ def test_a_session_waits_for_a_clock_that_is_set(make):
     until(lambda: engine.state() == 'recording')
     assert len(make.log.of('warning')) == 1
     assert engine.recorder.session_id >= f'{WALL // S}'
+
+
+def test_why_no_session_starts_is_shown_and_not_said_all_the_time(make, monkeypatch, shown):
+    """Each try gives another reason here: it is said once, and stands in the status."""
+    fs = RefusingFs()
+    monkeypatch.setattr(Spool, 'open', functools.partial(Spool.open, fs=fs))
+    monkeypatch.setattr(engine_module, '_RETRY_START_S', 0.01)
+    monkeypatch.setattr(engine_module, '_RETRY_REFUSED_S', 0.01)
+    engine = make()
+    fs.code = errno.EROFS
+    tried = itertools.count()
+    start = engine.recorder.start_session
+
+    def counted(*given):
+        next(tried)
+        fs.code = errno.EROFS if next(tried) % 4 else errno.EACCES
+        return start(*given)
+
+    monkeypatch.setattr(engine.recorder, 'start_session', counted)
+    assert engine.not_ready == ''
+    engine.activate()
+    until(lambda: next(tried) > 12)
+    until(lambda: engine.waiting_s > 0.1)
+    assert len([text for text in make.log.of('warning') if 'no session yet' in text]) == 1
+    assert all('no session yet: ' in text for text in shown(engine))
+    fs.code = 0
+    monkeypatch.setattr(engine.recorder, 'start_session', start)
+    until(lambda: engine.recorder.session_id)
+    assert engine.not_ready == ''
+    assert engine.waiting_s == 0.0
+
+
+def test_a_session_without_a_reference_frame_is_a_warning(make, shown):
+    engine = make()
+    engine.activate()
+    until(lambda: engine.recorder.status().session_s > 0.1)
+    assert all('no reference frame' in text for text in shown(engine))
 
 
 def test_a_session_that_waits_is_given_up_at_deactivation(make):
@@ -325,6 +384,7 @@ def test_what_the_disk_refuses_to_the_last_is_counted_and_said(make, monkeypatch
         engine.recorder.event('lost')
     engine.close(0.0)
     assert engine.ledger.value((Drop.DISK_ERROR, 'spool')) >= 21
+    assert engine.lost_entries == engine.ledger.value((Drop.DISK_ERROR, 'spool'))
     assert any('are lost' in text for _, text in make.log.lines)
 
 

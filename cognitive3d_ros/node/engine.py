@@ -25,6 +25,8 @@ from cognitive3d_ros.upload.transport import RequestsTransport
 from cognitive3d_ros.upload.uploader import Uploader
 
 _RETRY_START_S = 0.5  # how often a session that could not start yet is tried again
+_RETRY_REFUSED_S = 2.0  # and one that the disk refused: each try takes a second of the ids
+_SAY_AGAIN_S = 60.0  # how often it is said why there is none yet
 _MIN_SIM_WAIT_S = 0.01  # a simulated clock may stand still just before a tick
 _REST_S = 1.0  # after a fault in one of the threads
 
@@ -59,6 +61,8 @@ class Engine:
         self._lock = threading.Lock()  # of starting and ending sessions
         self._wanted = False  # a session is to start as soon as the clock allows
         self._not_ready = ''
+        self._waiting_since_s = self._say_again_at_s = self._start_again_at_s = 0.0
+        self.lost_entries = 0  # at the end, which the disk refused to the last
         self._stopping = False
         self._give_back_at_s = 0.0
         self.variables = ''  # the remote variables fetched last, as JSON
@@ -136,6 +140,8 @@ class Engine:
         """Start the session that ``auto_start_session`` asks for, now or when the clock allows it."""
         with self._lock:
             self._wanted = self.config.auto_start_session
+            self._waiting_since_s = time.monotonic()
+            self._start_again_at_s = 0.0
             self._start_wanted()
 
     def start_session(self, name: str, participant_id: str, properties_json: str) -> str:
@@ -199,15 +205,35 @@ class Engine:
     def _start_wanted(self) -> None:
         if not self._wanted:
             return
+        now_s = time.monotonic()
         reason = self.recorder.not_ready()
         if reason is None:
+            if now_s < self._start_again_at_s:
+                return
             try:
                 self._start()
             except SessionError as error:
                 reason = str(error)
-        if reason and reason != self._not_ready:
+                self._start_again_at_s = now_s + _RETRY_REFUSED_S
+        if reason and (not self._not_ready or now_s >= self._say_again_at_s):
             self._log.warning(f'no session yet: {reason}; one starts as soon as that changes')
+            self._say_again_at_s = now_s + _SAY_AGAIN_S
         self._not_ready = reason or ''
+
+    @property
+    def not_ready(self) -> str:
+        """Why the session that is to start has not started yet; empty where none is waited for."""
+        return f'no session yet: {self._not_ready}' if self._wanted and self._not_ready else ''
+
+    @property
+    def waiting_s(self) -> float:
+        """How long it has been waited for; 0 where none is."""
+        return time.monotonic() - self._waiting_since_s if self.not_ready else 0.0
+
+    @property
+    def durable(self) -> bool:
+        """Whether nothing is in memory alone; asks the disk once more where it refused before."""
+        return self.spool.error is None or self.spool.flush()
 
     def state(self) -> str:
         """Say what goes on: ``recording``, ``waiting`` for the clock to start a session, or ``idle``."""
@@ -268,7 +294,10 @@ class Engine:
                 thread.join()
             if self.uploader.stop(delivery_s):
                 self._transport.close()
+            if not self.durable:
+                self._log.error(f'the spool cannot be written to the last: {self.spool.error}')
             self.spool.close()
+            self.lost_entries = self.spool.lost_entries
             for alarm in (self._pose_alarm, self._writer_alarm):
                 alarm.close()
 

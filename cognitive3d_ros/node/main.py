@@ -16,7 +16,8 @@ from .stop import Stop
 def main(argv: list[str] | None = None) -> int:
     """Run the recorder node until it is signalled; return the exit code.
 
-    0 after a signal, 1 when ``autostart`` fails, 2 when it fails for the parameters.
+    0 after a signal, 1 when ``autostart`` fails or the disk refused what was recorded to the last, 2 when
+    ``autostart`` fails for the parameters.
     """
     stop = Stop()
     stop.install()

@@ -48,11 +48,11 @@ def run(argv: list[str], stop: Stop) -> int:
     threading.excepthook = lambda args: log.error(f'a thread failed: {args.exc_value!r}')
     executor.add_node(node)
     spin(executor, lambda: stop.asked or node.exit_code is not None, log)
-    node.end_durably()
-    stop.safe = True
+    durable = node.end_durably()
+    stop.settled = node.exit_code or (0 if durable else EXIT_FAILED)
     stop.leave_in_a_hurry()
     node.release()
-    exit_code = node.exit_code or 0
+    exit_code = node.exit_code or (EXIT_FAILED if node.lost_entries else 0)
     with contextlib.suppress(RuntimeError):  # what rclpy raises where a part of it is gone already
         executor.shutdown(timeout_sec=2.0)
         node.destroy_node()

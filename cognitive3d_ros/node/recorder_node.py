@@ -57,13 +57,15 @@ _ANY_JUMP = JumpThreshold(
 class RecorderNode(LifecycleNode):  # type: ignore[misc] # rclpy has no types
     """The node ``cognitive3d``.
 
-    ``exit_code`` is set when the process is to end by itself: ``autostart`` failed.
+    ``exit_code`` is set when the process is to end by itself: ``autostart`` failed. Where there are
+    ``lost_entries``, it fails too, however it ends.
     """
 
     def __init__(self) -> None:
         super().__init__('cognitive3d')
         self.log = NodeLog(self.get_logger())
         self.exit_code: int | None = None
+        self.lost_entries = 0  # which the disk refused until the spool was given up
         self._failure_code = EXIT_FAILED
         self._engine: Engine | None = None
         self._transforms: LiveTransforms | None = None
@@ -212,10 +214,15 @@ class RecorderNode(LifecycleNode):  # type: ignore[misc] # rclpy has no types
         if self._engine is not None:
             self._engine.deactivate(reason)
 
-    def end_durably(self) -> None:
-        """End the session on disk, without any use of ROS: the process is about to end."""
+    def end_durably(self) -> bool:
+        """End the session on disk, without any use of ROS: the process is about to end.
+
+        Returns:
+            Whether all that was recorded is on the disk.
+        """
         self.log.detach()
         self._transition('the end of the session', lambda: self._end('shutdown'), _ERROR)
+        return self._engine is None or self._engine.durable
 
     def release(self) -> None:
         """Deliver for a moment, and release everything that configure made. Never raises."""
@@ -233,6 +240,7 @@ class RecorderNode(LifecycleNode):  # type: ignore[misc] # rclpy has no types
             subscriptions.close()
         if engine is not None:
             engine.close(_DELIVERY_S)
+            self.lost_entries += engine.lost_entries
         if transforms is not None:
             transforms.close()
 

@@ -14,6 +14,7 @@ from std_msgs.msg import Header
 
 from cognitive3d_ros.counters import Count, Fate, Key, Level
 from cognitive3d_ros.recording.accounts import LOSSES, losses
+from cognitive3d_ros.recording.recorder import Status
 from cognitive3d_ros.recording.sensors import health_series
 
 from .engine import Engine
@@ -21,6 +22,8 @@ from .engine import Engine
 _OF_SPOOL = (Count.PARTS_WRITTEN, Count.PARTS_EVICTED, Count.PARTS_QUARANTINED)
 _OF_UPLOADS = (Count.PARTS_UPLOADED, Count.UPLOAD_FAILURES)
 _OF_RECORDER = tuple(count for count in Count if count not in _OF_SPOOL + _OF_UPLOADS)
+
+_PATIENCE_S = 10.0  # how long a session, and its reference frame, are waited for without a warning
 
 # Losses: a status stays a warning once one of these was counted.
 _LOSSES = (
@@ -46,7 +49,13 @@ def message(status: Any, stamp: Time, state: str, engine: Engine | None) -> Any:
     status.spool_oldest_seconds = usage.oldest_s
     status.upload_state = _upload_state(engine)
     lost = f'lost: {recorder.losses}' if recorder.losses else ''
-    troubles = (recorder.error, engine.uploader.last_error, lost)
+    troubles = (
+        engine.not_ready,
+        _no_frame(recorder),
+        recorder.error,
+        engine.uploader.last_error,
+        lost,
+    )
     status.last_error = '; '.join(filter(None, troubles))
     return status
 
@@ -85,6 +94,8 @@ def diagnostics(stamp: Time, node: str, state: str, engine: Engine) -> Diagnosti
         Level.DISK_FREE_BYTES.value: usage.free_bytes,
     }
     uploads = {Level.UPLOAD_BLOCKED.value: int(engine.uploader.state)}
+    waiting = engine.not_ready if engine.waiting_s >= _PATIENCE_S else ''
+    trouble = '; '.join(filter(None, (waiting, _no_frame(recorder), recorder.error)))
     full = 'full: the least important parts are dropped' if engine.spool.full else ''
     activity = engine.uploader.activity()
     held_up = '' if activity.good else str(activity)
@@ -92,7 +103,7 @@ def diagnostics(stamp: Time, node: str, state: str, engine: Engine) -> Diagnosti
     return DiagnosticArray(
         header=Header(stamp=stamp),
         status=[
-            status('recorder', recorder.error, state, session, *_OF_RECORDER),
+            status('recorder', trouble, engine.not_ready or state, session, *_OF_RECORDER),
             status('spool', full, f'{usage.parts} parts to deliver', spool, *_OF_SPOOL),
             status('uploads', held_up, goes_on, uploads, *_OF_UPLOADS),
             *(
@@ -105,6 +116,13 @@ def diagnostics(stamp: Time, node: str, state: str, engine: Engine) -> Diagnosti
             ),
         ],
     )
+
+
+def _no_frame(recorder: Status) -> str:
+    """Say that the session has no reference frame, if it has been without one for a while."""
+    if recorder.reference_frame or recorder.session_s < _PATIENCE_S:
+        return ''
+    return 'no reference frame yet: tf does not connect one to the robot frame, so nothing has a place'
 
 
 def _sensor(engine: Engine, source: str) -> tuple[str, str, Mapping[str, object]]:

@@ -11,10 +11,11 @@ EXIT_PARAMETERS = 2
 
 
 class Stop:
-    """What the signals ask for. ``safe`` is set by the process once nothing can be lost any more."""
+    """What the signals ask for. ``settled`` is the exit code, once what can be kept is on the disk."""
 
     def __init__(self) -> None:
-        self.asked = self.hurry = self.safe = False
+        self.asked = self.hurry = False
+        self.settled: int | None = None
 
     def install(self) -> None:
         """Take SIGINT and SIGTERM; called again by whoever let a library take them."""
@@ -27,6 +28,6 @@ class Stop:
         self.leave_in_a_hurry()
 
     def leave_in_a_hurry(self) -> None:
-        """Exit at once where that was asked for and nothing can be lost."""
-        if self.hurry and self.safe:
-            os._exit(0)
+        """Exit at once where that was asked for and nothing more can be kept."""
+        if self.hurry and self.settled is not None:
+            os._exit(self.settled)
