@@ -9,7 +9,19 @@ import time
 
 import pytest
 import requests
-from stored import SCENE, SECOND, SESSION, annotation, at, body, event, whole, write
+from stored import (
+    SCENE,
+    SECOND,
+    SESSION,
+    annotation,
+    at,
+    body,
+    event,
+    frame_record,
+    whole,
+    write,
+    write_sensors,
+)
 
 from cognitive3d_ros import __version__
 from cognitive3d_ros.cli import main as entry
@@ -385,6 +397,24 @@ def test_a_command_that_this_installation_lacks_is_said(c3d, monkeypatch):
     monkeypatch.setitem(entry.COMMANDS, 'later', ('later', 'comes later'))
     code, _, err = c3d('later')
     assert (code, err) == (1, 'c3d: this installation has no cognitive3d_ros.cli.later\n')
+
+
+def test_show_tells_of_parts_of_cameras_that_are_damaged(c3d, store):
+    folder = store / 'sessions' / SESSION
+    write_sensors(folder, 'camera', 1, [frame_record(1, 0)])
+    whole_part = write_sensors(folder, 'camera', 2, [frame_record(2, 1)])
+    assert c3d('show', store)[0] == 0
+    size = whole_part.stat().st_size
+    os.truncate(whole_part, size - 10)
+    (folder / 'lidar.000001.lidar.c3d').write_bytes(b'')
+    code, out, _ = c3d('show', store)
+    assert code == 3
+    assert out.splitlines()[-3:] == [
+        'Cannot be read, see c3d verify',
+        f'  camera.000002.camera.c3d: cut off: {size - 10} of {size} bytes are there',
+        '  lidar.000001.lidar.c3d: empty',
+    ]
+    assert len(json.loads(c3d('show', store, '--json')[1])['faults']) == 2
 
 
 @pytest.mark.parametrize(

@@ -229,7 +229,8 @@ def test_a_session_that_is_being_recorded_has_no_end_yet(folder):
 def test_a_folder_of_nothing_readable_is_told_and_does_not_raise(tmp_path):
     (tmp_path / SESSION).mkdir()
     (tmp_path / SESSION / 'gaze.000001.pose.c3d').write_bytes(b'')
-    assert kinds(tmp_path / SESSION) == {Kind.UNREADABLE, Kind.NO_START, Kind.NO_END}
+    wanted = {Kind.UNREADABLE, Kind.MISSING, Kind.NO_START, Kind.NO_END}
+    assert kinds(tmp_path / SESSION) == wanted
 
 
 def test_gaps_in_the_pose_timeline(folder):
@@ -335,3 +336,20 @@ def test_accounts_that_do_not_add_up_are_found(folder):
     assert findings(folder) == [
         (Kind.SUM, f'topic.imu: {accounts["c3d.account.topic.imu"]}: does not add up')
     ]
+
+
+def test_what_is_wholly_absent_is_named(tmp_path):
+    folder = tmp_path / 'sessions' / SESSION
+    write_sensors(folder, 'camera', 1, [frame_record(1, 0)])
+    found = findings(folder)
+    assert (Kind.MISSING, 'events: none is here') in found
+    assert (Kind.MISSING, 'gaze, poses and session properties: none is here') in found
+    write(folder, 'gaze', 1, 'pose', [pose(1)])
+    write(folder, 'events', 1, 'events', [event('c3d.sessionStart', 0)])
+    found = findings(folder)
+    assert (Kind.MISSING, 'session properties: none is here') in found
+    assert not any('gaze' in text or 'events: none' in text for _, text in found)
+    (tmp_path / 'last_second').write_text('1')
+    assert (Kind.NOTE, 'session properties: none is here: delivered, or evicted') in findings(
+        folder
+    )

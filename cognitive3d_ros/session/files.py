@@ -22,6 +22,7 @@ from cognitive3d_ros.wire.framing import (
     PartHeader,
     PartName,
     body_start,
+    check_size,
     is_session_id,
     parse,
     parse_header,
@@ -36,6 +37,7 @@ _TEMPORARY = '.tmp'
 _HEADER_BYTES = 80 * 1024  # as long as a header may be; most are 400 bytes
 _PREFIX_BYTES = 4096
 _START_BYTES = 16384
+_LENGTHS_BYTES = 64  # the lengths of header and body are among them
 _RANK = {stream: rank for rank, stream in enumerate(STREAMS)}
 
 
@@ -73,6 +75,11 @@ class PartFile:
     def read_header(self) -> PartHeader:
         """Read what it says of itself, without its body. Raises FormatError or OSError."""
         return _read_header(self.path)
+
+    def check_size(self) -> None:
+        """Check that it is as long as it says, without reading it. Raises FormatError or OSError."""
+        with open_file(self.path) as file:
+            check_size(file.read(_LENGTHS_BYTES), os.fstat(file.fileno()).st_size)
 
     def read_start(self) -> bytes:
         """Read the first 16 KiB of it; return what of them is its body. Raises FormatError or OSError."""
@@ -161,6 +168,8 @@ def find_sessions(path: Path) -> Mapping[str, SessionFiles]:
     replay = _read_journal(path / JOURNAL)
     if replay is not None and replay.state is not None:  # a copy of a session's folder
         session_id = replay.state.identity.session_id
+        if not is_session_id(session_id):  # names of folders are made of it
+            raise ReadError(f'{path / JOURNAL} names {session_id!r:.100}, which is no session id')
         return {session_id: SessionFiles(session_id, path, in_spool=True)}
     if not files:
         raise ReadError(

@@ -414,6 +414,19 @@ class Session(Sequence[Record]):
 
         return to_pandas(self)
 
+    def damaged(self) -> tuple[Fault, ...]:
+        """Return the parts of cameras and lidars that are not as long as they say, without reading them.
+
+        A part that has its length can be damaged all the same: that is known when it is read.
+        """
+        found = []
+        for part in self.listing.parts:
+            if part.stream in (CAMERA, LIDAR):
+                reason = _size_fault(part)
+                if reason:
+                    found.append(Fault(part.label, reason))
+        return tuple(found)
+
     def was_read(self, stream: str) -> bool:
         """Say whether the stream ``camera`` or ``lidar`` has been read, which may be much."""
         known: SensorStream | None = self.__dict__.get(f'_{stream}_stream')
@@ -674,6 +687,14 @@ def _header_of(part: PartFile) -> PartHeader | None:
         return part.read_header()
     except (FormatError, OSError):
         return None
+
+
+def _size_fault(part: PartFile) -> str:
+    try:
+        part.check_size()
+    except (FormatError, OSError) as error:
+        return str(error)
+    return ''
 
 
 def list_sessions(path: str | os.PathLike[str]) -> list[Session]:

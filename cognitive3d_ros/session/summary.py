@@ -65,7 +65,7 @@ def summary(session: Session) -> dict[str, Any]:
             {
                 'at': round(event.time - start, 5),
                 'name': event.name,
-                'point': list(event.point),
+                'point': list(event.point) if event.is_placed else None,
                 'properties': dict(event.properties),
             }
             for event in session.events
@@ -75,7 +75,7 @@ def summary(session: Session) -> dict[str, Any]:
         'regions': [region_facts(region, start) for region in session.regions()],
         'properties': dict(session.properties),
         'unaccounted': unaccounted(session),
-        'faults': [str(fault) for fault in session.faults],
+        'faults': list(dict.fromkeys(map(str, (*session.faults, *session.damaged())))),
     }
     return facts
 

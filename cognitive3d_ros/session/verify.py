@@ -80,6 +80,7 @@ def verify(session: Session) -> list[Finding]:
     found = [item for item in parts if isinstance(item, Finding)]
     sound = [item for item in parts if isinstance(item, PartHeader)]
     found += _numbers(session)
+    found += _streams(session)
     found += _one_session(sound)
     found += _records(session)
     found += _clock_steps(session)
@@ -100,7 +101,7 @@ def verify(session: Session) -> list[Finding]:
 
 def absent(session: Session) -> list[str]:
     """Return what is known to be missing of a session, of its cameras and lidars only if they were read."""
-    named = [*_numbers(session), *_ends(session), *_sums(session)]
+    named = [*_numbers(session), *_streams(session), *_ends(session), *_sums(session)]
     for stream in (CAMERA, LIDAR):
         if session.was_read(stream):
             named += _sensors(session, stream)
@@ -174,6 +175,21 @@ def _numbers(session: Session) -> Iterator[Finding]:
         if repeated:
             text = f'{stream}: {_ranges(_runs(repeated))} more than once'
             yield Finding(Kind.REPEATED, text)
+
+
+def _streams(session: Session) -> Iterator[Finding]:
+    """Check that there is something of what every session has, where no number tells that it is missing."""
+    there = {part.stream for part in session.listing.parts}
+    there |= {part.stream for part in session.listing.open_parts}
+    kind, where = Kind.MISSING, 'none is here'
+    if session.files.in_spool:
+        kind, where = Kind.NOTE, 'none is here: delivered, or evicted'
+    if 'events' not in there:
+        yield Finding(kind, f'events: {where}')
+    if 'gaze' not in there:
+        yield Finding(kind, f'gaze, poses and session properties: {where}')
+    elif not session.properties:
+        yield Finding(kind, f'session properties: {where}')
 
 
 def _one_session(headers: list[PartHeader]) -> Iterator[Finding]:

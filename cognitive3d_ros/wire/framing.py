@@ -130,19 +130,24 @@ def parse(data: bytes) -> Part:
         NewerFormatError: it is of a format this version does not know.
         FormatError: it is not a part, or is cut off, too long or damaged.
     """
+    check_size(data, len(data))
     header_len, body_len = _lengths(data)
     body_at = _FIXED.size + header_len
     crc_at = body_at + body_len
-    whole = crc_at + _CRC.size
-    if len(data) < whole:
-        raise FormatError(f'cut off: {len(data)} of {whole} bytes are there')
-    if len(data) > whole:
-        raise FormatError(f'{len(data) - whole} bytes too long: {whole} are expected')
     (stated,) = _CRC.unpack_from(data, crc_at)
     found = zlib.crc32(memoryview(data)[:crc_at])
     if stated != found:
         raise FormatError(f'damaged: the checksum is {found:08x} and should be {stated:08x}')
     return Part(_header(data[_FIXED.size : body_at]), data[body_at:crc_at])
+
+
+def check_size(prefix: bytes, size: int) -> None:
+    """Check the size of a part against what its first bytes say. Raises as :func:`parse` does."""
+    whole = _FIXED.size + sum(_lengths(prefix)) + _CRC.size
+    if size < whole:
+        raise FormatError(f'cut off: {size} of {whole} bytes are there')
+    if size > whole:
+        raise FormatError(f'{size - whole} bytes too long: {whole} are expected')
 
 
 def parse_header(prefix: bytes) -> PartHeader:
