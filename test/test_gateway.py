@@ -5,6 +5,8 @@ import errno
 import hmac
 import json
 import os
+import random
+import shutil
 import socket
 import threading
 import time
@@ -12,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import requests
 from hypothesis import given, settings
@@ -24,8 +27,12 @@ from cognitive3d_ros.gateway.limits import Limits
 from cognitive3d_ros.gateway.recent import Recent
 from cognitive3d_ros.gateway.server import running_gateway
 from cognitive3d_ros.gateway.store import Outcome, Store
+from cognitive3d_ros.spool import Spool
 from cognitive3d_ros.spool.fs import Fs
+from cognitive3d_ros.wire.capnp_codec import encode_camera, encode_lidar
 from cognitive3d_ros.wire.framing import parse, part_name
+from cognitive3d_ros.wire.identity import SessionIdentity
+from cognitive3d_ros.wire.records import CameraFrameRecord, LaserScanData, LidarScanRecord, Pose
 
 SESSION = '1767225600_rover-07'
 SCENE = '0f3c9c1e-6f0e-4b57-9d0a-2f1a0c9b7e11'
@@ -49,6 +56,25 @@ SENSORS = (
 DYNAMICS = (
     b'{"userid":"rover-07","timestamp":1767225600,"sessionid":"1767225600_rover-07","part":1,'
     b'"formatversion":"1.0","manifest":{"body":{"name":"R","mesh":"rover","fileType":"gltf"}},"data":[]}'
+)
+IDENTITY = SessionIdentity(SESSION, 'rover-07', SCENE, 3, '1.0.0', 1767225600 * 10**9, 0.1)
+FRAME = CameraFrameRecord(
+    'front', 1767225600100, 0, 'optical', Pose(1, 0, 2), 'jpeg', 2, 2, b'\xff\xd8 picture', 60, 45
+)
+CAMERA = encode_camera(IDENTITY, 1, [FRAME])
+LIDAR = encode_lidar(
+    IDENTITY,
+    1,
+    [
+        LidarScanRecord(
+            'top',
+            1767225600100,
+            0,
+            'laser',
+            Pose(0, 0, 1),
+            LaserScanData(-1, 1, 0.1, 0, 0.1, 0.1, 30, np.ones(20, '<f4'), np.zeros(0, '<f4')),
+        )
+    ],
 )
 JSON = {'Content-Type': 'application/json'}
 BINARY = {'Content-Type': 'application/octet-stream'}
@@ -90,16 +116,16 @@ def test_every_stream_is_stored_as_a_framed_part_that_knows_where_it_belongs(gat
         assert answer.json() == {'part': f'{SESSION}/{stream}/1', 'outcome': 'stored'}
         assert int(answer.headers['cvr-request-time']) >= 0
     assert post(gateway, 'gaze', GAZE).status_code == 200
-    for stream in ('camera', 'lidar'):
+    for stream, body in (('camera', CAMERA), ('lidar', LIDAR)):
         headers = BINARY | {'Idempotency-Key': f'{SESSION}/{stream}/1'}
-        assert post(gateway, stream, b'packed', headers).status_code == 200
+        assert post(gateway, stream, body, headers).status_code == 200
     assert stored(gateway.store) == {
-        'camera.000001.camera.c3d': b'packed',
+        'camera.000001.camera.c3d': CAMERA,
         'dynamics.000001.pose.c3d': DYNAMICS,
         'events.000001.events.c3d': EVENTS,
         'gaze.000001.properties.c3d': PROPERTIES,
         'gaze.000002.pose.c3d': GAZE,
-        'lidar.000001.lidar.c3d': b'packed',
+        'lidar.000001.lidar.c3d': LIDAR,
         'sensors.000001.series.c3d': SENSORS,
     }
     path = gateway.store / 'sessions' / SESSION / 'gaze.000001.properties.c3d'
@@ -247,9 +273,43 @@ def test_a_key_that_is_not_the_body_s_is_refused(refusing, key, says):
 
 def test_binary_parts_need_an_identity_and_a_body(refusing):
     key = {'Idempotency-Key': f'{SESSION}/camera/1'}
-    assert post(refusing, 'camera', b'x', BINARY).status_code == 400
+    assert post(refusing, 'camera', CAMERA, BINARY).status_code == 400
     assert post(refusing, 'camera', b'', BINARY | key).status_code == 400
-    assert post(refusing, 'lidar', b'x', BINARY | key).status_code == 400
+    assert post(refusing, 'lidar', LIDAR, BINARY | key).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ('stream', 'number', 'body', 'says'),
+    [
+        ('camera', 1, b'hello', 'not a readable part of 5 bytes'),
+        ('camera', 1, CAMERA[:-1], 'not a readable part'),
+        ('camera', 1, random.Random(1).randbytes(2_000_000), 'not a readable part'),
+        ('lidar', 1, random.Random(2).randbytes(2_000_000), 'not a readable part'),
+        ('camera', 2, CAMERA, f"the body is part 1 of session '{SESSION}'"),
+        # 100 KB of nothing but zeros, packed: 100 MB and 200 MB.
+        ('lidar', 1, b'\x60\x50\xc3' + b'\0\xff' * 50_000, "the body is part 0 of session ''"),
+        ('lidar', 1, b'\xf0\x40\x78\x7d\1' + b'\0\xff' * 50_000, 'not a readable part'),
+    ],
+)
+def test_binary_bodies_that_cannot_be_read_are_refused_with_the_reason(
+    refusing, stream, number, body, says
+):
+    headers = BINARY | {'Idempotency-Key': f'{SESSION}/{stream}/{number}'}
+    answer = post(refusing, stream, body, headers)
+    assert answer.status_code == 400
+    assert says in answer.json()['reason']
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from([CAMERA, LIDAR]), st.data())
+def test_binary_bodies_that_were_bent_are_whole_or_refused(body, data):
+    bent = bytearray(body)
+    for _ in range(data.draw(st.integers(1, 3))):
+        bent[data.draw(st.integers(0, len(bent) - 1))] = data.draw(st.integers(0, 255))
+    stream = 'camera' if body is CAMERA else 'lidar'
+    address, key = Address(stream, SCENE, 3), PartKey(SESSION, stream, 1)
+    with contextlib.suppress(FormatError):
+        assert check_part(address, key, bytes(bent)).number == 1
 
 
 @pytest.mark.parametrize(
@@ -351,7 +411,7 @@ def test_a_body_too_long_is_refused_and_the_client_gets_to_read_why(small):
     key = {'Idempotency-Key': f'{SESSION}/camera/1'}
     assert post(small, 'gaze', b' ' * (1000 - len(GAZE)) + GAZE).status_code == 200
     assert post(small, 'gaze', b' ' * (1001 - len(GAZE)) + GAZE).status_code == 413
-    assert post(small, 'camera', bytes(2000), BINARY | key).status_code == 200
+    assert post(small, 'camera', CAMERA.ljust(2000, b'\0'), BINARY | key).status_code == 200
     assert post(small, 'camera', bytes(2001), BINARY | key).status_code == 413
     # Sent whole before the client looks for an answer: it must not find a broken connection there.
     assert post(small, 'camera', bytes(20_000_000), BINARY | key).status_code == 413
@@ -433,6 +493,23 @@ def test_huge_and_broken_heads_are_refused(small):
     assert post(small, 'gaze', GAZE).status_code == 200  # and it lives
 
 
+@pytest.mark.parametrize('size', [5000, 60_000])
+def test_a_head_that_is_too_long_is_refused_in_one_piece_too(small, size):
+    for start in (b'POST /v0/gaze/s?version=1 HTTP/1.1\r\nX: ', b'GET /v0/'):
+        end = b'' if start.startswith(b'POST') else b' HTTP/1.1'
+        with contextlib.suppress(ConnectionError):  # in several pieces: closed before all was read
+            reply = raw(small, start + b'a' * size + end + b'\r\nHost: x\r\n\r\n')
+            assert reply[:13] in {b'HTTP/1.1 431 ', b'HTTP/1.1 400 '}
+    assert post(small, 'gaze', GAZE).status_code == 200
+
+
+def test_a_head_as_long_as_it_may_be_is_taken(small):
+    head = b'GET /v0/remotevariables?identifier=x HTTP/1.1\r\nHost: x\r\nX: %s\r\n\r\n'
+    room = SMALL.head_bytes - len(head % b'')
+    assert raw(small, head % (b'a' * room)).startswith(b'HTTP/1.1 200 ')
+    assert raw(small, head % (b'a' * (room + 1))).startswith(b'HTTP/1.1 431 ')
+
+
 def test_clients_that_leave_in_mid_body_leave_nothing(small):
     host, port = small.url.removeprefix('http://').split(':')
     for _ in range(20):
@@ -454,7 +531,7 @@ def test_more_bodies_at_one_time_than_memory_allows_are_sent_away(tmp_path):
     with running_gateway(tmp_path / 'store', limits=limits) as gateway:
         host, port = gateway.url.removeprefix('http://').split(':')
         with socket.create_connection((host, int(port)), 20) as holder:
-            holder.sendall(head + bytes(1900))
+            holder.sendall(head + CAMERA.ljust(1900, b'\0'))
             deadline = time.monotonic() + 20
             status = 200
             while status != 503 and time.monotonic() < deadline:
@@ -545,6 +622,11 @@ def test_what_keeps_it_from_starting_is_said(tmp_path):
     (tmp_path / 'spool').mkdir()
     (tmp_path / 'spool' / 'last_second').write_text('1')
     assert 'is the spool of a recorder' in refused(store=tmp_path / 'spool')
+    for number, name in enumerate(('quarantine/', f'sessions/{SESSION}/journal', 'lock')):
+        path = tmp_path / f'spool{number}' / name
+        path.parent.mkdir(parents=True)
+        path.mkdir() if name.endswith('/') else path.write_text('4711\n')
+        assert 'is the spool of a recorder' in refused(store=tmp_path / f'spool{number}')
     with running_gateway(tmp_path / 'store') as gateway:
         assert f'process {os.getpid()}' in refused()
         port = int(gateway.url.rpartition(':')[2])
@@ -625,6 +707,30 @@ def test_a_part_is_durable_before_it_is_acknowledged(tmp_path):
         assert fs.calls == [('sync_folder', folder)]
     finally:
         store.close()
+
+
+def test_the_spool_of_an_offline_recording_is_no_store(tmp_path):
+    Spool.open(tmp_path / 'base').close()
+    with pytest.raises(GatewayError, match='is the spool of a recorder'):
+        Store(tmp_path / 'base')
+    # A store is one again, with a damaged part put aside too.
+    for _ in range(2):
+        Store(tmp_path / 'store').close()
+        (tmp_path / 'store' / 'quarantine').mkdir(exist_ok=True)
+        (tmp_path / 'store' / 'quarantine' / 'damaged').touch()
+
+
+@pytest.mark.parametrize('gone', [f'sessions/{SESSION}', 'sessions', ''])
+def test_folders_that_were_removed_by_hand_are_made_again(tmp_path, gone):
+    root = tmp_path / 'store'
+    with running_gateway(root) as gateway:
+        assert post(gateway, 'events', EVENTS).status_code == 200
+        shutil.rmtree(root / gone)
+        assert post(gateway, 'gaze', GAZE).json()['outcome'] == 'stored'
+        assert stored(root) == {'gaze.000002.pose.c3d': GAZE}
+        with pytest.raises(GatewayError, match='in use by another process'):
+            Store(root)
+    Store(root).close()
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from cognitive3d_ros.errors import FormatError
+from cognitive3d_ros.wire import capnp_codec
 from cognitive3d_ros.wire.framing import PartHeader
 from cognitive3d_ros.wire.identity import SessionIdentity
 from cognitive3d_ros.wire.schema import (
@@ -85,6 +86,8 @@ def check_part(address: Address, key: PartKey | None, body: bytes) -> PartHeader
         if key is None:
             raise FormatError(f'Idempotency-Key is missing: {address.stream} parts need it')
         found, interval_s, klass, sdk_version = key, 0.0, _KLASS[address.stream], ''
+        if key.stream != address.stream:
+            raise FormatError(f'Idempotency-Key says {key}, it was posted to /{address.stream}')
         check_binary(key, body)
     else:
         checked = check_body(address.stream, body)
@@ -118,9 +121,15 @@ def check_part(address: Address, key: PartKey | None, body: bytes) -> PartHeader
 
 
 def check_binary(key: PartKey, body: bytes) -> None:
-    """Check the packed part of a camera or lidar: so far, that there is one. Raises FormatError."""
-    if not body:
-        raise FormatError(f'{key}: the body is empty')
+    """Check the packed part of a camera or lidar, but for what pictures and points show.
+
+    Raises FormatError.
+    """
+    session_id, number = capnp_codec.check(key.stream, body)
+    if (session_id, number) != (key.session_id, key.number):
+        raise FormatError(
+            f'Idempotency-Key says {key}, the body is part {number} of session {session_id!r}'
+        )
 
 
 def _whole(text: str, what: str) -> int:

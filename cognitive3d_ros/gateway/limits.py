@@ -18,7 +18,7 @@ class Limits:
     in_flight_bytes: int = 256 * _MIB
     """All bodies that are held in memory at one time."""
     head_bytes: int = 16 * 1024
-    """Longest request line and headers."""
+    """Longest request line and headers, without the spaces around values."""
     head_s: float = 10.0
     """Longest time for the request line and headers to arrive."""
     grace_s: float = 20.0

@@ -33,6 +33,11 @@ class Recent(Generic[T]):
                 self._things.move_to_end(thing)
             return known
 
+    def clear(self) -> None:
+        """Forget all."""
+        with self._lock:
+            self._things.clear()
+
     def add(self, thing: T) -> bool:
         """Take note of a thing that is used now; say whether it is new."""
         with self._lock:

@@ -14,15 +14,19 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import errno
 import os
 import threading
 from pathlib import Path
 
 from cognitive3d_ros.errors import FormatError, GatewayError, NewerFormatError
 from cognitive3d_ros.gateway.recent import Recent
-from cognitive3d_ros.spool.fs import REAL_FS, Fs, write_all
+from cognitive3d_ros.spool.fs import REAL_FS, Fs, make_folders, write_all
 from cognitive3d_ros.wire.framing import PartHeader, head, parse, part_name, trailer
 
+_OWNER = 'gateway, process '
+"""How the lock of a store begins; a recorder's is a number."""
+_OF_A_SPOOL = ('last_second', 'remote_variables.json')
 _TEMPORARY = '.tmp'
 _LOCKS = 64
 _CLASSES_OF = {'gaze': ('properties', 'pose')}
@@ -54,11 +58,11 @@ class Store:
         self._folders = Recent[Path]()  # those whose names are known to be on the disk
         try:
             root.mkdir(parents=True, exist_ok=True)
-            if (root / 'last_second').exists():
+            if sign := _sign_of_a_spool(root):
                 raise GatewayError(
-                    f'{root} is the spool of a recorder; a store needs its own folder'
+                    f'{root} is the spool of a recorder, see {sign}; a store needs its own folder'
                 )
-            lock = fs.lock(root / 'lock', f'gateway, process {os.getpid()}\n')
+            lock = self._take()
             if isinstance(lock, str):
                 raise GatewayError(f'{root} is in use by another process ({lock or "not known"})')
             self._lock = lock
@@ -72,6 +76,13 @@ class Store:
 
     def put(self, header: PartHeader, body: bytes) -> Outcome:
         """Store a part durably, unless it is there already. Raises OSError when the disk refuses."""
+        try:
+            return self._put(header, body)
+        except FileNotFoundError:  # somebody has removed a folder by hand
+            self._make_again()
+            return self._put(header, body)
+
+    def _put(self, header: PartHeader, body: bytes) -> Outcome:
         session_id = header.identity.session_id
         folder = self._sessions / session_id
         key = (session_id, header.stream, header.number)
@@ -86,6 +97,23 @@ class Store:
                 # For a repeat too: whoever stored it first may have died before this.
                 self._fs.sync_folder(folder)
         return outcome
+
+    def _take(self) -> int | str:
+        """Take the lock; a text says who has it."""
+        return self._fs.lock(self.root / 'lock', f'{_OWNER}{os.getpid()}\n')
+
+    def _make_again(self) -> None:
+        """Make again what is missing of the store: its folder, its lock, the folder of its sessions."""
+        with self._folder_lock:
+            self._folders.clear()
+            if not self._fs.is_at(self._lock, self.root / 'lock'):
+                make_folders(self._fs, self.root)
+                lock = self._take()
+                if isinstance(lock, str):
+                    raise OSError(errno.EBUSY, f'another process has it ({lock})', str(self.root))
+                self._fs.close(self._lock)
+                self._lock = lock
+        self._durable_folder(self._sessions)
 
     def _compare(self, folder: Path, header: PartHeader, body: bytes) -> Outcome:
         """Hold a part against what is stored under its identity; STORED means that nothing is."""
@@ -143,3 +171,19 @@ class Store:
                 if entry.kind == 'file' and entry.name.endswith(_TEMPORARY):
                     self._fs.remove(folder / entry.name)
             self._folders.add(folder)
+
+
+def _sign_of_a_spool(root: Path) -> str | None:
+    """Return what in a folder only a recorder's spool has; None where there is nothing of the kind."""
+    for name in _OF_A_SPOOL:
+        if (root / name).exists():
+            return name
+    if (root / 'lock').is_file():
+        lock = (root / 'lock').read_text(errors='replace').strip()
+        if lock and not lock.startswith(_OWNER):
+            return f'lock, which process {lock} has or had'
+    quarantine = root / 'quarantine'
+    if quarantine.is_dir() and not any(quarantine.iterdir()):
+        return 'quarantine, which a store has only for a part that is in it'
+    journal = next(root.glob('sessions/*/journal'), None)
+    return None if journal is None else str(journal.relative_to(root))

@@ -39,6 +39,9 @@ DECODE_LIMIT_BYTES = 128 << 20
 """The largest unpacked part that is read. Parts are closed at 4 MiB and a record has at most 32 MiB;
 Cap'n Proto's own limit, 64 MiB in all that is ever read of a message, is too near to that."""
 
+MAX_RECORDS = 1 << 17
+"""The most records of a part: four MiB hold far fewer, and each is read by itself."""
+
 SCHEMAS = Path(__file__).parents[1] / 'core' / 'capnp'
 """The folder of the schemas, which are part of the package."""
 
@@ -154,6 +157,28 @@ def decode_camera(body: bytes) -> CameraPart:
 def decode_lidar(body: bytes) -> LidarPart:
     """Read a lidar part; raises FormatError as :func:`decode_camera` does."""
     return _decode(body, _lidar.LidarPart, _lidar_part)
+
+
+def check(stream: str, body: bytes) -> tuple[str, int]:
+    """Read a camera or lidar part to its end and keep nothing of it but whose and which it is.
+
+    What it takes is bounded, whatever the body: it is unpacked into :data:`DECODE_LIMIT_BYTES` at most, and
+    has :data:`MAX_RECORDS` at most.
+
+    Returns:
+        Its session id and part number.
+
+    Raises:
+        FormatError: as :func:`decode_camera` does.
+    """
+
+    def read(part: Any, body: bytes) -> tuple[str, int]:
+        records, whole = (part.frames, _frame) if stream == 'camera' else (part.scans, _scan)
+        for record in _records(records, body):
+            whole(record)
+        return part.sessionId, part.part
+
+    return _decode(body, _camera.CameraPart if stream == 'camera' else _lidar.LidarPart, read)
 
 
 def record_times(start: bytes) -> NDArray[np.uint64] | None:
@@ -315,7 +340,7 @@ def _decode(body: bytes, schema: Any, read: Callable[[Any, bytes], T]) -> T:
 
 def _records(values: Any, body: bytes) -> Any:
     """Return a part's list, unless it cannot be what it says: any record has more than a byte."""
-    if len(values) > len(body):
+    if len(values) > min(len(body), MAX_RECORDS):
         raise FormatError(f'damaged: {len(values)} records in {len(body)} bytes')
     return values
 
