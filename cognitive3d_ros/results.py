@@ -48,7 +48,7 @@ def written(out: Path, *, replace: bool, adds: bool = False) -> Iterator[Path]:
     if not out.parent.is_dir():
         raise ExportError(f'{out.parent} is no folder: {out.name} cannot be written there')
     try:
-        with _work_folder(out.parent) as work:
+        with work_folder(out.parent) as work:
             yield work
             _put(work, out, replace=replace, adds=adds)
     except (OSError, sqlite3.Error) as error:
@@ -135,7 +135,7 @@ def _is_result(folder: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _work_folder(parent: Path) -> Iterator[Path]:
+def work_folder(parent: Path) -> Iterator[Path]:
     """Give a folder that is gone afterwards; those that killed processes left behind go before.
 
     Its lock is the kernel's, and ends with the process: a process's number would tell nothing about one in

@@ -3,12 +3,15 @@
 import csv
 import dataclasses
 import json
+import re
 import shutil
 
 import mcap.reader
 import pyarrow.parquet
 import pytest
 import rich_session
+from hypothesis import given
+from hypothesis import strategies as st
 from rosbags.highlevel import AnyReader
 from stored import (
     SECOND,
@@ -17,6 +20,7 @@ from stored import (
     body,
     event,
     frame_record,
+    identity,
     pose,
     scan_record,
     whole,
@@ -28,6 +32,11 @@ from cognitive3d_ros import open_session
 from cognitive3d_ros.cli.main import main
 from cognitive3d_ros.errors import ExportError, ReadError
 from cognitive3d_ros.export import FORMATS, Options, export_session
+from cognitive3d_ros.export.file_names import free_name
+from cognitive3d_ros.results import BESIDE
+from cognitive3d_ros.spool import Spool, SpoolLimits
+from cognitive3d_ros.wire import framing
+from cognitive3d_ros.wire.assemble import assemble
 
 GOES_ON = [name for name in FORMATS if name not in ('tum', 'kitti')]
 
@@ -289,3 +298,36 @@ def test_options_that_a_format_has_no_use_for(rich, tmp_path, capsys):
     assert "'-' is no name: a result is a file or a folder" in err
     assert main(['report', str(rich), '-o', '-']) == 2
     assert not list(tmp_path.iterdir())
+
+
+# What names folders
+
+
+def test_a_session_id_that_is_none(tmp_path, monkeypatch):
+    (tmp_path / 'loose').mkdir()
+    evil = '1767225600_../../evil'
+    write(tmp_path / 'loose', 'events', 1, 'events', [event('x', 1)], session=evil)
+    with pytest.raises(ReadError, match='which is no session id'):
+        open_session(tmp_path / 'loose')
+    monkeypatch.setattr(framing, 'is_session_id', lambda _: True)
+    spool = Spool.open(tmp_path / 'spool', limits=SpoolLimits(1 << 30, 0))
+    started = spool.start(identity('1767225600_no id'), assemble)
+    started.append('events', 'events', b'{}', time_ns=0, at_ns=0)
+    started.flush()
+    shutil.copytree(next((tmp_path / 'spool' / 'sessions').iterdir()), tmp_path / 'copy')
+    spool.close()
+    monkeypatch.undo()
+    with pytest.raises(ReadError, match='which is no session id'):
+        open_session(tmp_path / 'copy')
+
+
+@given(label=st.text(), rest=st.integers(0, 2**32))
+def test_names_of_files_are_plain(tmp_path_factory, label, rest):
+    folder = tmp_path_factory.getbasetemp()
+    name = free_name(folder, label, f'_{rest:06d}.jpg')
+    assert (
+        re.fullmatch(r'[A-Za-z0-9_-][A-Za-z0-9._-]*_[0-9]+\.jpg', name)
+        or name == f'_{rest:06d}.jpg'
+    )
+    assert len(name) < 255
+    assert BESIDE.fullmatch(name)

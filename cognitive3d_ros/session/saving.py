@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import shutil
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -14,6 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from cognitive3d_ros.errors import ExportError, FormatError, SpoolError
+from cognitive3d_ros.results import work_folder
 from cognitive3d_ros.session.records import (
     CameraFrame,
     DynamicSnapshot,
@@ -65,28 +64,25 @@ def save(
     parent = path.absolute().parent
     if not parent.is_dir():
         raise ExportError(f'{parent} is no folder: {path.name} cannot be written there')
-    work: Path | None = None
+    work = path
     try:
-        work = Path(tempfile.mkdtemp(prefix='.c3d-save-', dir=parent))
-        spool = Spool.open(work, limits=SpoolLimits(1 << 62, 0))
-        try:
-            session = spool.start(identity, assemble)
-            _fill(session, properties, manifest, records)
-            if not session.finish():
-                raise SpoolError(str(session.error))
-        finally:
-            spool.close()
-        REAL_FS.rename(work / 'sessions' / identity.session_id, path)
-        REAL_FS.sync_folder(parent)
+        with work_folder(parent) as work:
+            spool = Spool.open(work, limits=SpoolLimits(1 << 62, 0))
+            try:
+                session = spool.start(identity, assemble)
+                _fill(session, properties, manifest, records)
+                if not session.finish():
+                    raise SpoolError(str(session.error))
+            finally:
+                spool.close()
+            REAL_FS.rename(work / 'sessions' / identity.session_id, path)
+            REAL_FS.sync_folder(parent)
     except SpoolError as error:
         # It names the folder that the session is made in, which nobody knows.
         reason = str(error).replace(str(work), str(path))
         raise ExportError(f'{path} cannot be written: {reason}') from error
     except OSError as error:
         raise ExportError(f'{path} cannot be written: {error.strerror or error}') from error
-    finally:
-        if work is not None:
-            shutil.rmtree(work, ignore_errors=True)
 
 
 def _fill(
