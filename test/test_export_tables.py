@@ -289,6 +289,19 @@ def test_to_pandas(session):
     assert len(tables['series']) == sum(map(len, session.series.values()))
 
 
+def test_times_in_pandas(session):
+    pandas = pytest.importorskip('pandas')
+    for name, table in session.to_pandas().items():
+        for column in {'time', 'start', 'stop', 'recorded'} & set(table.columns):
+            assert table[column].dt.tz is not None, (name, column)
+            assert str(table[column].dt.tz) == 'UTC'
+    first = session.to_pandas()['poses'].iloc[0]
+    assert first['time'].to_pydatetime() == START + timedelta(seconds=float(first['seconds']))
+    recorded = session.poses.to_pandas()  # as recorded: scene axes, seconds
+    assert recorded['time'].dtype == np.float64
+    assert pandas.to_datetime(recorded['time'], unit='s', utc=True).iloc[0] == first['time']
+
+
 def test_to_pandas_of_an_old_session(tmp_path):
     pytest.importorskip('pandas')
     write(tmp_path, 'gaze', 1, 'pose', [pose(0, g=[1, 2, 3]), pose(1)])

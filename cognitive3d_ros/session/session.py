@@ -406,7 +406,10 @@ class Session(Sequence[Record]):
     def to_pandas(self) -> dict[str, Any]:
         """Return its tables by name as pandas DataFrames, without pictures and points.
 
-        They are those that it is exported as: ``poses``, ``events``, ``series`` and so on, in REP-103 axes.
+        They are those that it is exported as: ``poses``, ``events``, ``series`` and so on, in REP-103 axes,
+        with times in UTC. Those of a stream, ``poses.to_pandas()``, are as recorded: scene axes, and seconds
+        since the epoch.
+
         Raises ImportError where pandas is not installed, and ReadError where the session does not say which
         axes its poses are in.
         """

@@ -148,7 +148,10 @@ def tables(session: Session, axes: Convention | None) -> list[Table]:
 
 
 def to_pandas(session: Session) -> dict[str, Any]:
-    """Return the tables that have rows as pandas DataFrames, without the columns that hold much."""
+    """Return the tables that have rows as pandas DataFrames, without the columns that hold much.
+
+    Times are aware, in UTC, as those of exported tables are.
+    """
     import pandas
 
     frames: dict[str, Any] = {}
@@ -156,7 +159,11 @@ def to_pandas(session: Session) -> dict[str, Any]:
         names = [name for name, kind in table.columns.items() if kind not in HEAVY]
         batches = [pandas.DataFrame({k: rows[k] for k in names}) for rows in table.batches()]
         if batches:
-            frames[table.name] = pandas.concat(batches, ignore_index=True)
+            frame = pandas.concat(batches, ignore_index=True)
+            for name in names:
+                if table.columns[name] == TIME:
+                    frame[name] = frame[name].dt.tz_localize('UTC')
+            frames[table.name] = frame
     return frames
 
 
