@@ -17,6 +17,9 @@ topic                          type                                what
 /events/log                    rcl_interfaces/Log                  events and regions as lines of a log
 /events/markers                visualization_msgs/MarkerArray      events and regions where they were
 =============================  ==================================  ==========================================
+
+An event whose place is not known has the place null in /events/all, and no marker. Where the session's axes are
+not known there is no tf, no pose, no object, no cloud and no marker.
 """
 
 from __future__ import annotations
