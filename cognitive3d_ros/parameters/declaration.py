@@ -654,7 +654,7 @@ UPLOAD = Section(
             'upload.timeout_s',
             10.0,
             (0.1, 600.0),
-            'How long a request may go without progress.',
+            'How long a request may go without progress, and how long its whole answer may take.',
             unit='s',
         ),
         _integer(
