@@ -1202,6 +1202,92 @@ def test_eviction_order(tmp_path):
     spool.close()
 
 
+def test_quarantine_is_bounded(tmp_path):
+    """What the gateway refuses counts, and goes before what it may take; what cannot be read stays."""
+    root, lines = tmp_path / 'spool', []
+    spool = open_spool(root, log=lines.append)
+    session = start(spool)
+    for n in range(4):
+        for stream, klass in (('camera', 'camera'), ('gaze', 'pose'), ('events', 'events')):
+            add(session, stream, klass, b'%d' % n * 5000)
+            session.seal(stream, klass)
+    assert session.flush()
+    unreadable, *refused = [ref for ref in spool.parts() if ref.number < 4]
+    assert unreadable.klass == 'pose'
+    for ref in [unreadable, *refused]:
+        spool.quarantine(ref, '400 Bad Request')
+    (root / 'quarantine' / f'{FIRST}.gaze.000001.pose.c3d').write_bytes(b'what cannot be read')
+    for _ in range(2):  # also as it is found at opening
+        usage = spool.usage()
+        on_disk = sum(path.stat().st_size for path in (root / 'quarantine').iterdir())
+        assert on_disk - usage.quarantined_bytes in (0, 19 - unreadable.size_bytes)
+        session.abandon()
+        spool.close()
+        spool = open_spool(root, log=lines.append)
+        session = spool.resume(FIRST, assemble)
+    evicted = []
+    while not spool.full:
+        usage = spool.usage()
+        spool.limits = SpoolLimits(usage.size_bytes + usage.quarantined_bytes - 1, 0)
+        spool.make_room(0, starved=False)
+        evicted += [line.split()[1][:-1] for line in lines if line.startswith('evicted')]
+        lines.clear()
+    aside = f'quarantine/{FIRST}.'
+    assert evicted == [
+        *(f'{aside}camera.00000{n}.camera.c3d' for n in (1, 2, 3)),
+        f'{FIRST}/camera.000004.camera.c3d',
+        *(f'{aside}gaze.00000{n}.pose.c3d' for n in (2, 3)),
+        f'{FIRST}/gaze.000004.pose.c3d',
+    ]
+    assert spool.ledger.value(Count.PARTS_EVICTED) == 7
+    left = {name.removeprefix(f'{FIRST}.') for name in quarantined(spool)}
+    events = {f'events.00000{n}.events.c3d' for n in (1, 2, 3)}
+    assert left == {'gaze.000001.pose.c3d', *events}
+    shutil.rmtree(root / 'quarantine')  # by hand: there is space again
+    spool.make_room(0, starved=False)
+    spool.make_room(0, starved=False)
+    assert not spool.full
+    spool.close()
+
+
+def test_what_is_needed_is_said_where_a_part_is_larger_than_the_bound(tmp_path):
+    lines = []
+    spool = open_spool(tmp_path, limits=SpoolLimits(65536, 0), log=lines.append)
+    session = start(spool)
+    add(session, 'gaze', 'pose', b'x' * 100_000)
+    session.finish()
+    (line,) = [line for line in lines if line.startswith('full')]
+    assert '0 of 65536 bytes' in line
+    assert 'what is to be written has 100000' in line
+    spool.close()
+
+
+@pytest.mark.parametrize('what', ['lock', 'sessions', 'quarantine'])
+def test_the_culprit_is_named(tmp_path, what):
+    if what == 'lock':
+        (tmp_path / what).mkdir()
+    else:
+        (tmp_path / what).write_text('a file')
+    with pytest.raises(SpoolError, match=f'{tmp_path}/{what}'):
+        open_spool(tmp_path)
+
+
+def test_only_ordinary_files_are_put_back(tmp_path):
+    spool = open_spool(tmp_path / 'spool')
+    session = start(spool)
+    add(session, 'events', 'events', b'one')
+    session.finish()
+    (ref,) = spool.parts()
+    spool.quarantine(ref, 'refused')
+    name = f'{FIRST}.events.000001.events.c3d'
+    path = spool.root / 'quarantine' / name
+    path.rename(tmp_path / 'elsewhere')
+    path.symlink_to(tmp_path / 'elsewhere')
+    assert spool.retry() == [(name, 'it is no ordinary file')]
+    assert path.is_symlink()
+    spool.close()
+
+
 def test_full_and_space_again(tmp_path):
     """New pose records are refused and counted, events go on; and it goes on by itself."""
     ledger = Ledger()
@@ -1364,7 +1450,7 @@ def test_threads(tmp_path):
 def test_every_invariant_names_its_test():
     text = inspect.getdoc(sys.modules[Spool.__module__]) or ''
     numbers = [int(number) for number in re.findall(r'^ ?(\d+)\. ', text, re.MULTILINE)]
-    assert numbers == list(range(1, 14))
+    assert numbers == list(range(1, 15))
     sources = ''.join(path.read_text() for path in Path(__file__).parent.glob('test_spool*.py'))
     for statement in re.split(r'^ ?\d+\. ', text, flags=re.MULTILINE)[1:]:
         named = re.findall(r'\btest_\w+|SpoolMachine\b', statement)

@@ -292,10 +292,10 @@ def retry(args: argparse.Namespace) -> int:
 def _open(root: Path) -> Spool:
     """Take possession of a spool that is there; nothing of it is evicted."""
     from cognitive3d_ros.spool import Spool, SpoolLimits
-    from cognitive3d_ros.spool.survey import is_spool
+    from cognitive3d_ros.spool.survey import NO_SPOOL, is_spool
 
     if not is_spool(root):
-        raise SpoolError(f'{root} is no spool: it has no folders sessions and quarantine')
+        raise SpoolError(NO_SPOOL.format(root))
     log = StderrLog()
     return Spool.open(root, limits=SpoolLimits(1 << 62, 0), log=log.warning)
 

@@ -45,7 +45,8 @@ def message(status: Any, stamp: Time, state: str, engine: Engine | None) -> Any:
     status.session_seconds = recorder.session_s
     status.pose_samples, status.events = recorder.pose_samples, recorder.events
     status.dropped_records = recorder.dropped_records
-    status.spool_bytes, status.spool_parts = usage.size_bytes, usage.parts
+    status.spool_bytes = usage.size_bytes + usage.quarantined_bytes
+    status.spool_parts = usage.parts
     status.spool_oldest_seconds = usage.oldest_s
     status.upload_state = _upload_state(engine)
     lost = f'lost: {recorder.losses}' if recorder.losses else ''
@@ -88,7 +89,8 @@ def diagnostics(stamp: Time, node: str, state: str, engine: Engine) -> Diagnosti
         LOSSES: losses(engine.ledger.snapshot()),  # since configure, as the counts are
     }
     spool = {
-        Level.SPOOL_BYTES.value: usage.size_bytes,
+        Level.SPOOL_BYTES.value: usage.size_bytes + usage.quarantined_bytes,
+        'quarantined_bytes': usage.quarantined_bytes,
         Level.SPOOL_PARTS.value: usage.parts,
         Level.SPOOL_OLDEST_S.value: f'{usage.oldest_s:.1f}',
         Level.DISK_FREE_BYTES.value: usage.free_bytes,

@@ -552,7 +552,7 @@ class Recorder:
     def _levels(self) -> Mapping[Level, float]:
         usage = self._spool.usage()
         return {
-            Level.SPOOL_BYTES: usage.size_bytes,
+            Level.SPOOL_BYTES: usage.size_bytes + usage.quarantined_bytes,
             Level.SPOOL_PARTS: usage.parts,
             Level.SPOOL_OLDEST_S: usage.oldest_s,
             Level.DISK_FREE_BYTES: usage.free_bytes,

@@ -88,12 +88,11 @@ class Index:
         streams = self._sessions.get(session_id, {})
         return [next(iter(streams[stream].values())) for stream in STREAMS if stream in streams]
 
-    def victims(self) -> Iterator[PartRef]:
-        """Give the parts that may be evicted, the first to go first."""
-        for klass in EVICTED_FIRST:
-            for session_id in self._order:
-                streams = self._sessions[session_id]
-                for stream in _STREAMS_OF[klass]:
-                    for ref in streams.get(stream, {}).values():
-                        if ref.klass == klass:
-                            yield ref
+    def victims(self, klass: str) -> Iterator[PartRef]:
+        """Give the parts of a class that may be evicted, the first to go first."""
+        for session_id in self._order:
+            streams = self._sessions[session_id]
+            for stream in _STREAMS_OF[klass]:
+                for ref in streams.get(stream, {}).values():
+                    if ref.klass == klass:
+                        yield ref

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from cognitive3d_ros.errors import FormatError
 from cognitive3d_ros.spool import recovery
 from cognitive3d_ros.spool.fs import Fs, make_folders, write_all
+from cognitive3d_ros.spool.index import session_order
 from cognitive3d_ros.wire import framing
-from cognitive3d_ros.wire.framing import part_name
+from cognitive3d_ros.wire.framing import parse_part_name, part_name
 
 REASON_SUFFIX = '.reason.json'
+_COUNT = re.compile(r'\.[0-9]+$')  # of files of one name
 
 
 class Quarantine:
@@ -20,7 +24,47 @@ class Quarantine:
 
     def __init__(self, fs: Fs, folder: Path) -> None:
         self.folder = folder
+        self.size_bytes = 0
+        """What all files here take, those with the reasons too."""
         self._fs = fs
+        self._unreadable: set[str] = set()  # never to be deleted
+
+    def measure(self) -> None:
+        """Find out what the files take; where the disk does not tell, it is what it was."""
+        with contextlib.suppress(OSError):
+            self.size_bytes = sum(entry.size_bytes for entry in self._fs.scan(self.folder))
+
+    def victims(self, klass: str) -> Iterator[tuple[str, int]]:
+        """Give the files that may be evicted, the oldest session's first, with their sizes.
+
+        Those are whole parts of this class: the gateway has refused them. What cannot be read is kept.
+        """
+        found = []
+        for name, kind, size_bytes in self._fs.scan(self.folder):
+            words = _COUNT.sub('', name).split('.')
+            session_id, part = '.'.join(words[:-4]), parse_part_name('.'.join(words[-4:]))
+            if part is None or part.klass != klass or kind != 'file':
+                continue
+            if framing.is_session_id(session_id):
+                found.append((session_order(session_id), part, name, size_bytes))
+        for _, _, name, size_bytes in sorted(found):
+            if name not in self._unreadable and self._is_whole(name):
+                yield name, size_bytes
+
+    def evict(self, name: str, size_bytes: int) -> None:
+        """Delete one of :meth:`victims`, and its reason."""
+        self._fs.remove(self.folder / name)
+        self.size_bytes -= size_bytes
+        with contextlib.suppress(OSError):
+            self._fs.remove(self.folder / (name + REASON_SUFFIX))
+
+    def _is_whole(self, name: str) -> bool:
+        try:
+            framing.parse(self._fs.read(self.folder / name))
+        except (FormatError, OSError):
+            self._unreadable.add(name)
+            return False
+        return True
 
     def move(self, path: Path, session_id: str, reason: str) -> str:
         """Move a file (or whatever has its name) here; return the name it has now."""
@@ -31,6 +75,7 @@ class Quarantine:
             with contextlib.suppress(OSError):
                 self._fs.remove(self.folder / (name + REASON_SUFFIX))
             raise
+        self.measure()
         return name
 
     def keep(self, filename: str, data: bytes, session_id: str, reason: str) -> str:
@@ -38,6 +83,7 @@ class Quarantine:
         name = self._note(filename, session_id, reason)
         self._write(self.folder / name, data)
         self._fs.sync_folder(self.folder)
+        self.measure()
         return name
 
     def put_back(self, sessions: Path) -> list[tuple[str, str | None]]:
@@ -46,10 +92,10 @@ class Quarantine:
         Returns:
             The name of each file, and why it stays, or None if it was put back.
         """
-        names = sorted(entry.name for entry in self._fs.scan(self.folder))
+        entries = sorted(self._fs.scan(self.folder))
         return [
-            (name, self._put_back(name, sessions))
-            for name in names
+            (name, self._put_back(name, sessions) if kind == 'file' else 'it is no ordinary file')
+            for name, kind, _ in entries
             if not name.endswith(REASON_SUFFIX)
         ]
 

@@ -26,13 +26,15 @@ that returned True is "a flush" here; the tests are in test/test_spool*.py:
  8. A session is ended when all of it is in finished parts; that the journal is gone is the sign.
     (test_finish_completes_after_the_disk_refused)
  9. Files are removed only when they were delivered or evicted. What cannot be read goes to quarantine, once,
-    with the reason; a newer format and foreign files are left alone and named. (test_damage)
+    with the reason, and stays; a newer format and foreign files are left alone and named. (test_damage)
 10. Eviction takes the oldest lidar parts, then camera, series, poses; events and properties never. Each is
     counted and named. (test_eviction_order)
 11. The disk never raises out of append, flush, finish or delivered. What it refuses waits in memory, within
     bounds; what is beyond them is refused and counted, events last. (test_a_call_that_fails, test_bounds)
 12. A second is issued once, and one process owns the spool. (test_no_second_is_issued_twice, test_lock)
-13. What somebody removes under a process that owns the spool is made again by the next flush, of what is in
+13. The quarantine counts against the bound. Of what lies there only whole parts, which the gateway refused, are
+    evicted, before others of their class; what cannot be read is never deleted. (test_quarantine_is_bounded)
+14. What somebody removes under a process that owns the spool is made again by the next flush, of what is in
     memory; parts that are gone are counted and named. (test_a_spool_that_is_removed_is_made_again)
 """
 
@@ -68,7 +70,7 @@ _READ_TRIES = 10  # of a part that the disk fails to read, each after a longer w
 
 @dataclass(frozen=True, slots=True)
 class SpoolLimits:
-    """How much the finished parts may take, and how much of the disk is left to others."""
+    """How much the finished parts and the quarantine may take, and how much of the disk is left to others."""
 
     max_bytes: int = 8 << 30
     min_free_bytes: int = 1 << 30
@@ -78,6 +80,8 @@ class SpoolLimits:
 class Usage:
     """What waits for delivery: bytes and parts, the age of the oldest, and what is free on the disk.
 
+    ``quarantined_bytes`` is what lies in quarantine; ``max_bytes`` is the bound of both together.
+
     The age is by the wall clock, wrong by what that was set by meanwhile, but never more than the session's
     own nor less than 0; nothing depends on it.
     """
@@ -86,6 +90,7 @@ class Usage:
     parts: int
     oldest_s: float
     free_bytes: int
+    quarantined_bytes: int = 0
 
 
 class Spool:
@@ -424,7 +429,7 @@ class Spool:
                 ages_s.append(min(age_s, now_s - session_order(ref.session_id)[0]))
         with contextlib.suppress(OSError):
             free_bytes = self.fs.free_bytes(self.root)
-        return Usage(size_bytes, parts, max(ages_s), free_bytes)
+        return Usage(size_bytes, parts, max(ages_s), free_bytes, self._quarantine.size_bytes)
 
     # What a session calls (session.Home)
 
@@ -437,31 +442,25 @@ class Spool:
         limits = self.limits
         self._hold()
         free_bytes = self.fs.free_bytes(self.root)
-        evicted: list[PartRef] = []
-        with self._guard:
-            used_bytes = self._index.size_bytes
-            missing = max(
-                used_bytes + need_bytes - limits.max_bytes,
-                limits.min_free_bytes + need_bytes - free_bytes,
-                max(need_bytes, _STARVED_BYTES) if starved else 0,
-            )
-            victims = self._index.victims()
-            while missing > 0 and (ref := next(victims, None)) is not None:
-                evicted.append(ref)
-                missing -= ref.size_bytes
-            for ref in evicted:
-                self._index.remove(ref)
-            was_full, self.full = self.full, missing > 0
-        why = (
-            f'the spool holds {used_bytes} of {limits.max_bytes} bytes, and the disk has {free_bytes} '
-            f'left, of which {limits.min_free_bytes} are for others'
+        waiting_bytes, aside_bytes = self._index.size_bytes, self._quarantine.size_bytes
+        missing = max(
+            waiting_bytes + aside_bytes + need_bytes - limits.max_bytes,
+            limits.min_free_bytes + need_bytes - free_bytes,
+            max(need_bytes, _STARVED_BYTES) if starved else 0,
         )
-        for ref in evicted:
-            self.ledger.count(Count.PARTS_EVICTED)
-            self._log(
-                f'evicted {ref.session_id}/{part_name(*ref[1:4])}, {ref.size_bytes} bytes: {why}'
-            )
-            self._unlink(ref)
+        why = (
+            f'the spool holds {waiting_bytes} of {limits.max_bytes} bytes, {aside_bytes} more in quarantine, '
+            f'what is to be written has {need_bytes}, and the disk has {free_bytes} left, of which '
+            f'{limits.min_free_bytes} are for others'
+        )
+        for klass in EVICTED_FIRST:
+            if missing > 0 and aside_bytes:
+                missing -= self._evict_refused(klass, missing, why)
+            if missing > 0:
+                missing -= self._evict(klass, missing, why)
+        if missing > 0 and aside_bytes:
+            self._quarantine.measure()  # somebody may have cleared it
+        was_full, self.full = self.full, missing > 0
         if self.full and not was_full:
             self._log(
                 f'full, and nothing left to evict: new {", ".join(EVICTED_FIRST)} records are refused '
@@ -469,6 +468,42 @@ class Spool:
             )
         elif was_full and not self.full:
             self._log('there is space again: everything is recorded')
+
+    def _evict(self, klass: str, missing: int, why: str) -> int:
+        """Evict parts of a class until ``missing`` bytes are free; return how many are."""
+        freed = 0
+        evicted: list[PartRef] = []
+        with self._guard:
+            victims = self._index.victims(klass)
+            while freed < missing and (ref := next(victims, None)) is not None:
+                evicted.append(ref)
+                freed += ref.size_bytes
+            for ref in evicted:
+                self._index.remove(ref)
+        for ref in evicted:
+            self.ledger.count(Count.PARTS_EVICTED)
+            self._log(
+                f'evicted {ref.session_id}/{part_name(*ref[1:4])}, {ref.size_bytes} bytes: {why}'
+            )
+            self._unlink(ref)
+        return freed
+
+    def _evict_refused(self, klass: str, missing: int, why: str) -> int:
+        """Evict parts of a class that lie in quarantine although they are whole, as :meth:`_evict` does."""
+        freed = 0
+        try:
+            for name, size_bytes in self._quarantine.victims(klass):
+                if freed >= missing:
+                    break
+                self._quarantine.evict(name, size_bytes)
+                self.ledger.count(Count.PARTS_EVICTED)
+                self._log(f'evicted quarantine/{name}, {size_bytes} bytes: {why}')
+                freed += size_bytes
+        except OSError as error:
+            self._log(
+                f'{_said(self._quarantine.folder, error)}; nothing more of it is evicted now'
+            )
+        return freed
 
     def found(self, folder: Path) -> None:
         """Make a session's folder, durably, again where it was removed."""
@@ -593,6 +628,7 @@ class Spool:
                 self._unended.setdefault(name, None)
                 self._fault(f'{path}: {error.strerror}; left alone')
         self._read_seconds(self.root / LAST_SECOND)
+        self._quarantine.measure()
 
     def _read_seconds(self, path: Path) -> None:
         """Read which seconds were issued. What would hold up the next one is put aside."""
@@ -693,6 +729,7 @@ class Spool:
             )
             data = self.fs.read(folder / JOURNAL)
             name = self._quarantine.keep(JOURNAL, data, session_id, reason)
+            self.ledger.count(Count.PARTS_QUARANTINED)
             self._log(f'{folder / JOURNAL}: {reason}; a copy is quarantine/{name}')
             if lost:
                 self.ledger.drop(Drop.DISK_ERROR, 'journal', lost)

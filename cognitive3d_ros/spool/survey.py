@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,9 +56,15 @@ class Survey:
         return sum(session.size_bytes for session in self.sessions)
 
 
+NO_SPOOL = (
+    '{} is no spool: it has no folder sessions, or neither quarantine nor last_second beside it'
+)
+
+
 def is_spool(root: Path) -> bool:
-    """Say whether a folder is a spool."""
-    return (root / 'sessions').is_dir() and (root / 'quarantine').is_dir()
+    """Say whether a folder is a spool: it has sessions, and what a gateway's store has not."""
+    marks = (root / 'quarantine', root / 'last_second')
+    return (root / 'sessions').is_dir() and any(os.path.lexists(mark) for mark in marks)
 
 
 def survey(root: Path) -> Survey:
@@ -79,7 +86,11 @@ def survey(root: Path) -> Survey:
 def quarantined(root: Path) -> Iterator[Quarantined]:
     """Give the files in quarantine, by name."""
     folder = root / 'quarantine'
-    for name, _, _ in sorted(REAL_FS.scan(folder)):
+    try:
+        entries = sorted(REAL_FS.scan(folder))
+    except FileNotFoundError:
+        return  # somebody has removed it, and what was there
+    for name, _, _ in entries:
         if not name.endswith(REASON_SUFFIX):
             yield Quarantined(name, _reason(folder / (name + REASON_SUFFIX)))
 
@@ -100,7 +111,7 @@ def check(root: Path) -> Iterator[str]:
 
 def _session_folders(root: Path) -> list[Path]:
     if not is_spool(root):
-        raise SpoolError(f'{root} is no spool: it has no folders sessions and quarantine')
+        raise SpoolError(NO_SPOOL.format(root))
     names = [
         name
         for name, kind, _ in REAL_FS.scan(root / 'sessions')
