@@ -6,6 +6,10 @@ import errno
 import json
 import os
 import shutil
+import signal
+import socket
+import subprocess
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -155,6 +159,27 @@ def test_recover_says_what_is_wrong(c3d, spool):
     assert 'cut off' in err
 
 
+@pytest.mark.parametrize('action', ['recover', 'drain'])
+@pytest.mark.parametrize('damage', ['a flipped byte', 'empty', 'garbage'])
+def test_what_a_damaged_journal_has_lost_is_no_success(c3d, spool, tmp_path, action, damage):
+    journal = spool / 'sessions' / SECOND / 'journal'
+    data = bytearray(journal.read_bytes())
+    data[30] ^= 1
+    journal.write_bytes({'empty': b'', 'garbage': b'x' * 99}.get(damage, bytes(data)))
+    with running_gateway(tmp_path / 'store') as gateway:
+        options = ['--gateway', gateway.url, '--timeout', '60'] if action == 'drain' else []
+        code, _, err = c3d(action, spool, *options)
+    assert code == 3
+    assert 'quarantine/' in err
+
+
+@pytest.mark.parametrize('action', ['status', 'verify', 'recover', 'retry'])
+def test_a_spool_without_its_quarantine(c3d, spool, action):
+    (spool / 'last_second').write_text('1700000000\n')
+    shutil.rmtree(spool / 'quarantine')
+    assert c3d(action, spool)[0] == 0
+
+
 def test_recover_fails_where_a_session_stays_open(c3d, spool, monkeypatch):
     """The disk takes no part: what is in the journal stays there, for the next try."""
 
@@ -298,6 +323,25 @@ def test_drain_gives_up(c3d, spool):
     assert code == 1
     assert '0 parts delivered' in out
     assert '127.0.0.1:9' in err
+
+
+def test_drain_is_interrupted_twice_at_once(spool):
+    """As `timeout -s INT` does, and fingers: one line, and no traceback."""
+    with socket.create_server(('127.0.0.1', 0)) as silent:
+        url = f'http://127.0.0.1:{silent.getsockname()[1]}'
+        command = [sys.executable, '-m', 'cognitive3d_ros.cli.main', 'spool', 'drain', spool]
+        process = subprocess.Popen(
+            [*command, '--gateway', url, '--key', 'k'], stderr=subprocess.PIPE, text=True
+        )
+        silent.settimeout(60)
+        silent.accept()[0].close()
+        for _ in range(20):
+            process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 1
+    with process.stderr:
+        text = process.stderr.read()
+    assert 'c3d: interrupted' in text
+    assert 'Traceback' not in text
 
 
 def test_drain_needs_to_know_where_to(c3d, spool):

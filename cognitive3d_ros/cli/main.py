@@ -13,6 +13,7 @@ import argparse
 import contextlib
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
@@ -69,6 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str]) -> tuple[int, list[str]]:
     """Run a command; return its exit code, and lines that say why it failed."""
+    _take_one_interrupt()
     try:
         args = _parser(_command_of(arguments)).parse_args(arguments)
         code: int = args.run(args)
@@ -101,6 +103,18 @@ def _silence(stream: TextIO) -> None:
     """Let what is still buffered not fail again when the interpreter flushes it."""
     with contextlib.suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _take_one_interrupt() -> None:
+    """Let the first Ctrl-C interrupt, and no other: that would hit what tidies up after the first."""
+
+    def interrupt(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        with contextlib.suppress(ValueError):  # only the main thread is interrupted
+            signal.signal(signal.SIGINT, interrupt)
 
 
 def _command_of(arguments: Sequence[str]) -> str | None:

@@ -137,6 +137,7 @@ def interruptible() -> Iterator[None]:
     """Let SIGTERM end the block as Ctrl-C does, so that what was written so far goes away."""
 
     def stop(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one would hit what tidies up
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, stop)
