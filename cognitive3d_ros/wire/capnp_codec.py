@@ -39,7 +39,7 @@ DECODE_LIMIT_BYTES = 128 << 20
 """The largest unpacked part that is read. Parts are closed at 4 MiB and a record has at most 32 MiB;
 Cap'n Proto's own limit, 64 MiB in all that is ever read of a message, is too near to that."""
 
-MAX_RECORDS = 1 << 17
+MAX_RECORDS = 1 << 16
 """The most records of a part: four MiB hold far fewer, and each is read by itself."""
 
 SCHEMAS = Path(__file__).parents[1] / 'core' / 'capnp'
