@@ -258,7 +258,7 @@ def test_the_poses_of_a_gaze_frame_are_not_given_to_the_robot(tmp_path):
 
 def test_names_that_no_topic_can_have_are_told(tmp_path):
     folder = whole(tmp_path / SESSION)
-    names = ['日本', 'a b', 'line.0', 'plain.name_1', 'a_b', 'x' * 3000]
+    names = ['日本', 'a b', 'line.0', 'plain.name_1', 'a-dash', 'a_b', 'x' * 3000]
     series = [{'name': name, 'data': [[SECOND + 1, 1]]} for name in names]
     write(folder, 'sensors', 2, 'series', series)
     made = export_session(open_session(folder), 'mcap', tmp_path / 'out.mcap')
@@ -268,7 +268,7 @@ def test_names_that_no_topic_can_have_are_told(tmp_path):
         f"'a_b' is /series/a_b_2, {'x' * 40!r} is /series/{'x' * 52}"
     )
     found = {topic for topic, _ in topics(tmp_path / 'out.mcap')}
-    assert {'/series/line/_0', '/series/plain/name_1'} <= found
+    assert {'/series/line/_0', '/series/plain/name_1', '/series/a_dash'} <= found
     assert max(map(len, found)) == len('/series/') + 180
 
 

@@ -161,9 +161,9 @@ class Serialiser:
             number += 1
             name = f'{base}_{number}'
         self._names.add(name)
-        if name.removeprefix(prefix).replace('/_', '/') != text.replace('.', '/').replace(
-            '/_', '/'
-        ):
+        # Dots are slashes, digits get a line before them and dashes are lines: nobody takes those for others.
+        plain = text.replace('.', '/').replace('-', '_').replace('/_', '/')
+        if name.removeprefix(prefix).replace('/_', '/') != plain:
             self.renamed.append((text, name))
         return name
 
