@@ -161,7 +161,7 @@ class Serialiser:
             number += 1
             name = f'{base}_{number}'
         self._names.add(name)
-        # Dots are slashes, digits get a line before them and dashes are lines: nobody takes those for others.
+        # Dots become slashes, dashes and what stands before digits underscores: nobody takes those for others.
         plain = text.replace('.', '/').replace('-', '_').replace('/_', '/')
         if name.removeprefix(prefix).replace('/_', '/') != plain:
             self.renamed.append((text, name))
