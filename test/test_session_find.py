@@ -14,6 +14,7 @@ from stored import (
     at,
     body,
     cloud_record,
+    event,
     frame_record,
     identity,
     pose,
@@ -34,6 +35,7 @@ from cognitive3d_ros.session.records import (
     SeriesSample,
 )
 from cognitive3d_ros.session.session import Session
+from cognitive3d_ros.session.summary import row
 from cognitive3d_ros.wire import capnp_codec
 
 _S = 1_000_000_000
@@ -336,6 +338,46 @@ def test_a_session_whose_records_begin_late_or_early(tmp_path):
         assert open_session(folder)[1].time == at(seconds + 1)
     with pytest.raises(IndexError):
         open_session(folder)[2]
+
+
+# A line of a list
+
+
+def test_a_line_of_a_session_takes_few_parts(long_session, loads):
+    session = open_session(long_session)
+    with FEW_LOOKS:
+        facts = row(session)
+    assert not session.poses.loaded
+    assert 'series' not in session.__dict__
+    assert len([name for name in loads if not name.startswith('gaze')]) < 60
+    every = open_session(long_session)
+    assert facts['poses'] == len(every.poses) == 1500
+    latest = max(record.time for record in every.find(Record) if type(record) is not CameraFrame)
+    assert session.end == latest
+
+
+def test_the_end_of_a_cut_session_is_its_latest_record(tmp_path):
+    put_properties(tmp_path)
+    for number in range(60):
+        write(tmp_path, 'gaze', number + 2, 'pose', [pose(10 * number)])
+        late = 10 * number + (25 if number == 57 else 0)  # later than all of the parts behind it
+        write(tmp_path, 'dynamics', number + 1, 'pose', [{'id': 'arm'} | pose(late)])
+    session = open_session(tmp_path)
+    with FEW_LOOKS:
+        assert session.end == at(595)
+    assert 'dynamics' not in session.__dict__
+    write(tmp_path, 'events', 1, 'events', [event('late', 700), event('c3d.sessionEnd', 650)])
+    assert open_session(tmp_path).end == at(650)
+
+
+def test_poses_are_counted_as_they_are_read(tmp_path):
+    put_properties(tmp_path, PROPERTIES | {'time': 1, 'x': '{"time":'})
+    write(tmp_path, 'gaze', 2, 'pose', [pose(1), pose(2)])
+    assert open_session(tmp_path).pose_count() == len(open_session(tmp_path).poses)
+    (tmp_path / 'gaze.000003.pose.c3d').write_bytes(b'')
+    session = open_session(tmp_path)
+    assert session.pose_count() == 2
+    assert [fault.part for fault in session.faults] == ['gaze.000003.pose.c3d']
 
 
 # What is no time, or no kind

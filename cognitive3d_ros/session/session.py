@@ -77,6 +77,9 @@ _STAMPED_SLACK_S = 3660
 """The same of records with a message's stamp, which may be an hour old (data format, Timestamps)."""
 _EARLY, _FIRST_S = 200, 5
 """Records up to here, and of so many seconds, are read by themselves, before all are."""
+_POSE = b'{"time":'
+"""What each record of the pose timeline begins with, and no text in a body holds: it escapes quotes."""
+_FEW = 32
 _NEAR_S = 2, 60
 """How far around a moment is looked for what is nearest to it, before all is read."""
 if TYPE_CHECKING:
@@ -403,6 +406,20 @@ class Session(Sequence[Record]):
         counts.update(self._lidar_stream.kinds)
         return counts
 
+    def pose_count(self) -> int:
+        """Return how many pose samples there are; those of a recorder's parts are counted without making them.
+
+        So one that cannot be read counts, and is no fault yet.
+        """
+        if self.poses.loaded or not self.by_recorder:
+            return len(self.poses)
+        count = 0
+        for source in self._sources('poses'):
+            if source.klass == 'pose':
+                raw = self._attempt(source.label, lambda part=source: self._raw(part))  # type: ignore[misc]
+                count += 0 if raw is None else raw.count(_POSE)
+        return count
+
     def to_pandas(self) -> dict[str, Any]:
         """Return its tables by name as pandas DataFrames, without pictures and points.
 
@@ -595,9 +612,17 @@ class Session(Sequence[Record]):
 
     @property
     def _latest(self) -> float:
-        columns = [self.poses.time, self.dynamics.time, *(s.time for s in self.series.values())]
-        latest = [float(column.max()) for column in columns if len(column)]
-        return max([self.start, *latest, *(event.time for event in self.events)])
+        latest = [self._latest_of(name) for name in ('events', 'poses', 'dynamics', 'series')]
+        return max([self.start, *latest])
+
+    def _latest_of(self, name: str) -> float:
+        """Return the time of the latest record of a stream, of a long one from its last parts."""
+        end = float('inf')
+        few = len(self._sources(name)) <= _FEW  # to look for the last of them would read all
+        last = None if few else _latest_in(self._some(name, end, end))
+        near = None if last is None else self._some(name, last, end)  # what may be later than that
+        latest = _latest_in(self._whole(name) if near is None else near)
+        return -end if latest is None else latest
 
     def _bodies(self, name: str, klass: str | None = None) -> Iterator[tuple[str, JsonBody]]:
         """Give the bodies of a stream, as :meth:`_sources` has them."""
@@ -616,13 +641,16 @@ class Session(Sequence[Record]):
         """Return a checked body, or report why there is none."""
 
         def read() -> JsonBody:
-            raw = source.body if isinstance(source, OpenPart) else self.load(source).body
+            raw = self._raw(source)
             body = read_body(source.stream, _utf8(raw) if self._utf8 else raw)
             if body.session_id != self.id:
                 raise FormatError(f'its body is one of session {body.session_id}')
             return body
 
         return self._attempt(source.label, read)
+
+    def _raw(self, source: PartFile | OpenPart) -> bytes:
+        return source.body if isinstance(source, OpenPart) else self.load(source).body
 
     def _read_records(self, file: PartFile) -> Sequence[WireRecord] | None:
         """Return the records of a camera or lidar part, or report why there are none."""
@@ -674,6 +702,12 @@ def _runs(records: Any) -> list[Run]:
         return [Run([one.kind], one.time, one.sample) for _, one in sorted(records.items())]
     kind = PoseSample if isinstance(records, Poses) else DynamicSnapshot
     return [Run([kind], records.time, records.__getitem__)]
+
+
+def _latest_in(records: Any) -> float | None:
+    """Return the time of the latest of a stream's records; None without any."""
+    times = [] if records is None else [run.time for run in _runs(records) if len(run.time)]
+    return max((float(each.max()) for each in times), default=None)
 
 
 def _utf8(raw: bytes) -> bytes:

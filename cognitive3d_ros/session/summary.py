@@ -37,7 +37,7 @@ def row(session: Session) -> dict[str, Any]:
         'state': state(session),
         'ended': session.ended,
         'parts': len(session.parts),
-        'poses': len(session.poses),
+        'poses': session.pose_count(),
         'events': len(session.events),
         'unreadable': len(session.faults),
     }
