@@ -476,6 +476,8 @@ class _Session:
             self._problem(f'pose: ticks {missing} missing before the first')
         behind = range(last + 1, round((self._round.kill_ns / S - start_s) * POSE_HZ))
         due_ns = [at for at in map(self._tick_ns, behind) if self._tf.known(at)]
+        if not ticks:  # those that were due before there was a frame have no pose
+            due_ns = [at for at in due_ns if at > frame_ns]
         self._lost('pose', [(at, self._tf.reached_ns(at, at)) for at in due_ns])
 
     def _tick_ns(self, tick: int) -> int:

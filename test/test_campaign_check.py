@@ -478,3 +478,19 @@ def test_a_picture_that_tf_could_place_is_not_missing_for_want_of_a_pose(campaig
 def test_a_campaign_without_tf_shows_nothing(campaign):
     campaign.door(lambda lines: [line for line in lines if not line.startswith('tf')])
     assert 'tf never came in in 1 sessions' in campaign.check(rounds=20).problems
+
+
+def test_ticks_before_the_first_of_tf_are_not_lost_at_the_kill(campaign):
+    campaign.edit('gaze', lambda records: records.clear())
+
+    def late(lines):
+        return [
+            line
+            for line in lines
+            if not line.startswith('tf 1') or int(line.split()[2]) > campaign.flushed_ns
+        ]
+
+    campaign.door(late)
+    outcome = campaign.check()
+    assert outcome.problems == []
+    assert outcome.losses['pose'][0].lost_s < (campaign.kill_ns - campaign.flushed_ns) / S - 0.2
