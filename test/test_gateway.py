@@ -20,7 +20,7 @@ import requests
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cognitive3d_ros.errors import FormatError, GatewayError
+from cognitive3d_ros.errors import FormatError, GatewayError, SpoolError
 from cognitive3d_ros.gateway import store as store_module
 from cognitive3d_ros.gateway.bodies import Address, PartKey, check_part
 from cognitive3d_ros.gateway.limits import Limits
@@ -713,6 +713,9 @@ def test_the_spool_of_an_offline_recording_is_no_store(tmp_path):
     Spool.open(tmp_path / 'base').close()
     with pytest.raises(GatewayError, match='is the spool of a recorder'):
         Store(tmp_path / 'base')
+    Store(tmp_path / 'once').close()
+    with pytest.raises(SpoolError, match='is the store of a gateway'):
+        Spool.open(tmp_path / 'once')
     # A store is one again, with a damaged part put aside too.
     for _ in range(2):
         Store(tmp_path / 'store').close()

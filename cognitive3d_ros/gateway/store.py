@@ -21,11 +21,9 @@ from pathlib import Path
 
 from cognitive3d_ros.errors import FormatError, GatewayError, NewerFormatError
 from cognitive3d_ros.gateway.recent import Recent
-from cognitive3d_ros.spool.fs import REAL_FS, Fs, make_folders, write_all
+from cognitive3d_ros.spool.fs import LOCK_OF_A_STORE, REAL_FS, Fs, make_folders, write_all
 from cognitive3d_ros.wire.framing import PartHeader, head, parse, part_name, trailer
 
-_OWNER = 'gateway, process '
-"""How the lock of a store begins; a recorder's is a number."""
 _OF_A_SPOOL = ('last_second', 'remote_variables.json')
 _TEMPORARY = '.tmp'
 _LOCKS = 64
@@ -100,7 +98,7 @@ class Store:
 
     def _take(self) -> int | str:
         """Take the lock; a text says who has it."""
-        return self._fs.lock(self.root / 'lock', f'{_OWNER}{os.getpid()}\n')
+        return self._fs.lock(self.root / 'lock', f'{LOCK_OF_A_STORE}{os.getpid()}\n')
 
     def _make_again(self) -> None:
         """Make again what is missing of the store: its folder, its lock, the folder of its sessions."""
@@ -180,7 +178,7 @@ def _sign_of_a_spool(root: Path) -> str | None:
             return name
     if (root / 'lock').is_file():
         lock = (root / 'lock').read_text(errors='replace').strip()
-        if lock and not lock.startswith(_OWNER):
+        if lock and not lock.startswith(LOCK_OF_A_STORE):
             return f'lock, which process {lock} has or had'
     quarantine = root / 'quarantine'
     if quarantine.is_dir() and not any(quarantine.iterdir()):

@@ -53,7 +53,14 @@ from cognitive3d_ros.alarm import Alarm
 from cognitive3d_ros.counters import Count, Drop, Ledger
 from cognitive3d_ros.errors import FormatError, NewerFormatError, SpoolError, SpoolLockedError
 from cognitive3d_ros.spool import journal, recovery
-from cognitive3d_ros.spool.fs import REAL_FS, TEMPORARY, Fs, make_folders, replace_file
+from cognitive3d_ros.spool.fs import (
+    LOCK_OF_A_STORE,
+    REAL_FS,
+    TEMPORARY,
+    Fs,
+    make_folders,
+    replace_file,
+)
 from cognitive3d_ros.spool.index import EVICTED_FIRST, Index, PartRef, session_order
 from cognitive3d_ros.spool.parts import write_part
 from cognitive3d_ros.spool.quarantine import Quarantine
@@ -546,6 +553,11 @@ class Spool:
         """Make the folders, take the lock, and see that they can be written."""
         root = self.root
         make_folders(self.fs, root)
+        if _is_store(root):
+            raise SpoolError(
+                f'{root} is the store of a gateway; a spool, from which parts are sent and then '
+                'deleted, needs its own folder'
+            )
         taken = self.fs.lock(root / 'lock', f'{os.getpid()}\n')
         if isinstance(taken, str):
             raise SpoolLockedError(
@@ -837,3 +849,9 @@ def _advice(path: Path, error: OSError) -> str:
         f'{_said(path, error)} (user id {os.getuid()}); '
         'spool.dir must be a folder on a local disk that this user may write'
     )
+
+
+def _is_store(root: Path) -> bool:
+    """Say whether a folder is a gateway's, whether it runs or not."""
+    lock = root / 'lock'
+    return lock.is_file() and lock.read_text(errors='replace').startswith(LOCK_OF_A_STORE)
