@@ -32,7 +32,7 @@ from cognitive3d_ros import open_session
 from cognitive3d_ros.cli.main import main
 from cognitive3d_ros.errors import ExportError, ReadError
 from cognitive3d_ros.export import FORMATS, Options, export_session
-from cognitive3d_ros.export.file_names import free_name
+from cognitive3d_ros.export.file_names import FileNames
 from cognitive3d_ros.results import BESIDE
 from cognitive3d_ros.spool import Spool, SpoolLimits
 from cognitive3d_ros.wire import framing
@@ -321,13 +321,19 @@ def test_a_session_id_that_is_none(tmp_path, monkeypatch):
         open_session(tmp_path / 'copy')
 
 
-@given(label=st.text(), rest=st.integers(0, 2**32))
-def test_names_of_files_are_plain(tmp_path_factory, label, rest):
-    folder = tmp_path_factory.getbasetemp()
-    name = free_name(folder, label, f'_{rest:06d}.jpg')
-    assert (
-        re.fullmatch(r'[A-Za-z0-9_-][A-Za-z0-9._-]*_[0-9]+\.jpg', name)
-        or name == f'_{rest:06d}.jpg'
-    )
-    assert len(name) < 255
-    assert BESIDE.fullmatch(name)
+@given(
+    labels=st.lists(st.text() | st.sampled_from(['a', 'A', 'a/', '../a', '.a', '']), max_size=9)
+)
+def test_names_of_files_are_plain_and_given_once(labels):
+    names = FileNames()
+    given = [names.free(label, '_000001.jpg') for label in labels]
+    for name in given:
+        assert re.fullmatch(r'[A-Za-z0-9_-][A-Za-z0-9._-]*\.jpg', name)
+        assert len(name) < 255
+        assert BESIDE.fullmatch(name)
+    assert len({name.lower() for name in given}) == len(labels)
+
+
+def test_ten_thousand_names_for_one():
+    names = FileNames()
+    assert len({names.free('a', '_0.jpg') for _ in range(10_000)}) == 10_000

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from collections import Counter
 
 _UNSAFE = re.compile('[^A-Za-z0-9._-]+')
 _MOST_CHARS = 150  # file systems take 255 bytes
 
 
-def free_name(folder: Path, label: str, rest: str) -> str:
-    """Return a name of letters, digits and ``._-`` for a file that is not in the folder: ``front_000001.jpg``.
+class FileNames:
+    """Names for the files of one folder, each given once."""
 
-    ``label`` is a name from the session, which may hold a path; ``rest`` what follows it, with a suffix.
-    """
-    stem, dot, suffix = rest.rpartition('.')
-    base = _UNSAFE.sub('_', label)[:_MOST_CHARS].lstrip('.') + stem
-    name, number = f'{base}{dot}{suffix}', 1
-    while (folder / name).exists():
-        number += 1
-        name = f'{base}_{number}{dot}{suffix}'
-    return name
+    def __init__(self) -> None:
+        self._given: set[str] = set()
+        self._numbers: Counter[str] = Counter()
+
+    def free(self, label: str, rest: str) -> str:
+        """Return a name of letters, digits and ``._-`` that was not given yet: ``front_000001.jpg``.
+
+        ``label`` is a name from the session, which may hold a path; ``rest`` what follows it, with a suffix.
+        """
+        stem, dot, suffix = rest.rpartition('.')
+        base = _UNSAFE.sub('_', label)[:_MOST_CHARS].lstrip('.') + stem
+        name = f'{base}{dot}{suffix}'
+        while name.lower() in self._given:  # some file systems do not tell them apart
+            self._numbers[base] += 1
+            name = f'{base}_{self._numbers[base] + 1}{dot}{suffix}'
+        self._given.add(name.lower())
+        return name

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cognitive3d_ros.conventions import BODY_FORWARD_X
-from cognitive3d_ros.export.file_names import free_name
+from cognitive3d_ros.export.file_names import FileNames
 from cognitive3d_ros.export.job import Job
 from cognitive3d_ros.export.kitti import matrices
 from cognitive3d_ros.export.rangefinders import rangefinders
@@ -85,6 +85,7 @@ class _Rawlog:
         self._view = RosView(job)
         self._images = work / f'{Path(job.name).stem}_Images'
         self._beside_made = False
+        self._names = FileNames()
         self._writer = Writer()
         self._cones = rangefinders(job, self._view.followed)
 
@@ -338,7 +339,7 @@ class _Rawlog:
     def _beside(self, label: str, rest: str, data: bytes) -> str:
         """Put a file into the folder beside the rawlog; return what the rawlog calls it."""
         self._images.mkdir(exist_ok=True)
-        name = free_name(self._images, label, rest)
+        name = self._names.free(label, rest)
         (self._images / name).write_bytes(data)
         return name
 
