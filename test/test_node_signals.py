@@ -184,6 +184,27 @@ def test_a_signal_while_the_node_still_starts(start_node, number):
         assert quiet(node)
 
 
+def test_a_signal_while_it_is_configured_begins_no_session(start_node):
+    node = start_node(command=('-c', SLOW_CONFIGURE))
+    node.says('configuring')
+    assert node.stop() == 0
+    assert 'started' not in node.text
+    assert not list(node.spool.glob('sessions/*'))
+
+
+SLOW_CONFIGURE = """
+import sys, time
+from cognitive3d_ros.node import main, recorder_node
+configure = recorder_node.RecorderNode._configure
+def slow(self):
+    configure(self)
+    print('[INFO] configuring', file=sys.stderr, flush=True)
+    time.sleep(0.5)
+recorder_node.RecorderNode._configure = slow
+sys.exit(main.main())
+"""
+
+
 def handles(pid, number):
     """Say whether a process has a handler for a signal."""
     status = Path('/proc', str(pid), 'status').read_text('ascii').splitlines()

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import sys
 
-from cognitive3d_ros.memory import keep_freed_memory
-
 from .stop import Stop
 
 
@@ -21,8 +19,11 @@ def main(argv: list[str] | None = None) -> int:
     """
     stop = Stop()
     stop.install()
+    # What is imported before that cannot be interrupted cleanly: signals come at any time.
+    from cognitive3d_ros.memory import keep_freed_memory
+
     keep_freed_memory()
-    from .process import run  # rclpy takes a while to import, and signals come at any time
+    from .process import run  # with rclpy, which takes a while
 
     return run(sys.argv if argv is None else [sys.argv[0], *argv], stop)
 

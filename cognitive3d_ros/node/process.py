@@ -29,6 +29,7 @@ def make_executor() -> Executor:
 
 def run(argv: list[str], stop: Stop) -> int:
     """Run the node until it is asked to stop; return the exit code of the process."""
+    stop.begun = True
     try:
         rclpy.init(args=argv, signal_handler_options=SignalHandlerOptions.NO)
     except RuntimeError as error:
@@ -36,7 +37,7 @@ def run(argv: list[str], stop: Stop) -> int:
     executor = make_executor()
     stop.install()  # the events executor takes the signals for itself when it is made
     try:
-        node = RecorderNode()
+        node = RecorderNode(lambda: stop.asked)
     except ParameterException as error:
         rclpy.try_shutdown()
         return _complain(f'ROS does not take a parameter: {error}')
@@ -51,7 +52,7 @@ def run(argv: list[str], stop: Stop) -> int:
     durable = node.end_durably()
     stop.settled = node.exit_code or (0 if durable else EXIT_FAILED)
     stop.leave_in_a_hurry()
-    node.release()
+    node.release(stop.delivery_s)
     exit_code = node.exit_code or (EXIT_FAILED if node.lost_entries else 0)
     with contextlib.suppress(RuntimeError):  # what rclpy raises where a part of it is gone already
         executor.shutdown(timeout_sec=2.0)

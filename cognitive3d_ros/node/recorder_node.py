@@ -26,7 +26,7 @@ from .declare import declare, given
 from .engine import Engine
 from .host import host_of
 from .log import NodeLog
-from .stop import EXIT_FAILED, EXIT_PARAMETERS
+from .stop import DELIVERY_S, EXIT_FAILED, EXIT_PARAMETERS
 from .subscriptions import SCAN_S, Subscriptions, only_publisher, subscribe
 from .transforms import LiveTransforms
 
@@ -48,7 +48,6 @@ _ERROR = TransitionCallbackReturn.ERROR
 _INPUTS = QoSProfile(depth=100)  # reliable
 _LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 _TICK_S = 1.0
-_DELIVERY_S = 3.0
 _ANY_JUMP = JumpThreshold(
     min_forward=Duration(nanoseconds=1), min_backward=Duration(nanoseconds=-1)
 )
@@ -61,8 +60,10 @@ class RecorderNode(LifecycleNode):  # type: ignore[misc] # rclpy has no types
     ``lost_entries``, it fails too, however it ends.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, stopping: Callable[[], bool] = lambda: False) -> None:
+        """Make the node; where ``stopping`` says so, ``autostart`` begins with nothing more."""
         super().__init__('cognitive3d')
+        self._stopping = stopping
         self.log = NodeLog(self.get_logger())
         self.exit_code: int | None = None
         self.lost_entries = 0  # which the disk refused until the spool was given up
@@ -128,11 +129,14 @@ class RecorderNode(LifecycleNode):  # type: ignore[misc] # rclpy has no types
         """Configure and activate; the process ends where that fails."""
         self._autostart_timer.cancel()
         try:
-            done = self.trigger_configure() == _SUCCESS and self.trigger_activate() == _SUCCESS
+            for begin in (self.trigger_configure, self.trigger_activate):
+                if self._stopping():
+                    return
+                if begin() != _SUCCESS:
+                    self.exit_code = self._failure_code
+                    return
         except RuntimeError as error:  # somebody else was faster
             self.log.error(f'autostart failed: {error}')
-            done = False
-        if not done:
             self.exit_code = self._failure_code
 
     def _transition(
@@ -224,11 +228,11 @@ class RecorderNode(LifecycleNode):  # type: ignore[misc] # rclpy has no types
         self._transition('the end of the session', lambda: self._end('shutdown'), _ERROR)
         return self._engine is None or self._engine.durable
 
-    def release(self) -> None:
+    def release(self, delivery_s: float = DELIVERY_S) -> None:
         """Deliver for a moment, and release everything that configure made. Never raises."""
-        self._transition('the release of resources', self._release, _ERROR)
+        self._transition('the release of resources', lambda: self._release(delivery_s), _ERROR)
 
-    def _release(self) -> None:
+    def _release(self, delivery_s: float = DELIVERY_S) -> None:
         self._active = False
         engine, self._engine = self._engine, None
         transforms, self._transforms = self._transforms, None
@@ -239,7 +243,7 @@ class RecorderNode(LifecycleNode):  # type: ignore[misc] # rclpy has no types
         if subscriptions is not None:
             subscriptions.close()
         if engine is not None:
-            engine.close(_DELIVERY_S)
+            engine.close(delivery_s)
             self.lost_entries += engine.lost_entries
         if transforms is not None:
             transforms.close()
