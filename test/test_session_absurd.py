@@ -22,8 +22,10 @@ from stored import (
 
 from cognitive3d_ros import open_session
 from cognitive3d_ros.cli.main import main
+from cognitive3d_ros.export import FORMATS, export_session
 from cognitive3d_ros.session.records import CameraFrame, PoseSample
 from cognitive3d_ros.session.verify import Kind, verify
+from cognitive3d_ros.session.within import within
 
 NAN = float('nan')
 
@@ -119,6 +121,28 @@ def test_no_command_fails(tmp_path, capsys, case):
     drawn = re.findall(r' (?:d|x|y|x1|cx|cy|width|height|viewBox)="([^"]*)"', page)
     assert len(drawn) > 10
     assert not [each for each in drawn if re.search('nan|inf', each)]
+
+
+@pytest.mark.parametrize('to', FORMATS)
+def test_no_export_fails(tmp_path, to):
+    folder = whole(tmp_path / 'store' / 'sessions' / SESSION)
+    for case in (far_poses, large_series, far_event, far_snapshots, lost_sensors, late_records):
+        case(folder)
+    out = tmp_path / ('run.0.log' if to == 'pocolog' else f'run.{to}')
+    assert export_session(open_session(folder), to, out).records > 0
+    assert out.exists()
+
+
+def test_a_session_without_some_records_does_not_look_into_its_parts_for_them(tmp_path):
+    folder = whole(tmp_path / 'sessions' / SESSION)
+    every = open_session(folder)
+    some, left_out = within(every, at(2), at(5), sensors=False)
+    assert left_out == len(every) - len(some)
+    assert some.poses.loaded
+    assert some.pose_count() == len(some.poses) == 30
+    assert some.find(PoseSample)[-1].time == at(4.9)
+    assert some.nearest(PoseSample, at(9)).time == at(4.9)
+    assert not some.poses.p.flags.writeable
 
 
 def notes(folder):

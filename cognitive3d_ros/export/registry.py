@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from cognitive3d_ros.errors import ExportError
 from cognitive3d_ros.export.job import Job, Options, Progress
 from cognitive3d_ros.results import place, written
@@ -71,6 +73,7 @@ class Exported:
     notes: tuple[str, ...]
 
 
+@np.errstate(over='ignore', invalid='ignore')  # what is no place stays none
 def export_session(
     session: Session,
     to: str,

@@ -193,8 +193,10 @@ class Poses(LazyColumn[PoseSample]):
 
     def only(self, keep: NDArray[np.bool_]) -> Poses:
         """Return some of the samples: those where ``keep`` (N,) is true."""
-        kept = _Columns(*(column[keep] for column in self._all))
-        return Poses(lambda: iter([kept]))
+        kept = _Columns(*(fixed(column[keep]) for column in self._all))
+        made = Poses(lambda: iter([kept]))
+        made.__dict__['_all'] = kept  # they are read: nobody is to look into the parts for them
+        return made
 
     @property
     def loaded(self) -> bool:
