@@ -399,6 +399,15 @@ def test_a_command_that_this_installation_lacks_is_said(c3d, monkeypatch):
     assert (code, err) == (1, 'c3d: this installation has no cognitive3d_ros.cli.later\n')
 
 
+def test_show_tells_what_is_wholly_absent(c3d, store):
+    for part in (store / 'sessions' / SESSION).glob('gaze.*'):
+        part.unlink()
+    code, out, _ = c3d('show', store)
+    assert code == 3
+    told = '\nNot whole, see c3d verify\n  missing part: gaze, poses and session properties: none is here\n'
+    assert told in out
+
+
 def test_show_tells_of_parts_of_cameras_that_are_damaged(c3d, store):
     folder = store / 'sessions' / SESSION
     write_sensors(folder, 'camera', 1, [frame_record(1, 0)])

@@ -117,8 +117,8 @@ def _sums(session: Session) -> Iterator[Finding]:
 
 
 def unaccounted(session: Session) -> list[str]:
-    """Return what does not add up: the numbers of the parts, and the recorder's accounts of its inputs."""
-    findings = [*_numbers(session), *_accounts(session)]
+    """Return what does not add up: the parts by their streams and numbers, and the accounts of inputs."""
+    findings = [*_numbers(session), *_streams(session), *_accounts(session)]
     return [f'{each.kind.value}: {each.text}' for each in findings if each.kind is not Kind.NOTE]
 
 
