@@ -108,7 +108,8 @@ def _check_target(target: Path, *, replace: bool) -> None:
         raise ExportError(f'{target} is no ordinary file: it is not replaced')
     if not _is_result(target):
         raise ExportError(
-            f'{target} is a folder that holds other things than an export: it is not replaced'
+            f'{target} is a folder that no export of one session made, or that holds more: '
+            'it is not replaced'
         )
 
 

@@ -120,7 +120,7 @@ def test_folders_of_others_are_not_replaced(tmp_path, holds):
         (tmp_path / 'out' / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / 'out' / name).write_text(text)
     before = sorted((tmp_path / 'out').rglob('*'))
-    with pytest.raises(ExportError, match='holds other things than an export: it is not replaced'):
+    with pytest.raises(ExportError, match='or that holds more: it is not replaced'):
         put(tmp_path / 'out', put_text('x'), replace=True)
     assert sorted((tmp_path / 'out').rglob('*')) == before
 
@@ -134,7 +134,7 @@ def test_a_rawlogs_folder_is_replaced_if_it_is_one(tmp_path):
     for _ in range(2):
         put(tmp_path / 'out', fill, replace=True)
     (tmp_path / 'out_Images' / 'CAMERA1_12.5.jpg').write_text('mine')
-    with pytest.raises(ExportError, match='out_Images is a folder that holds other things'):
+    with pytest.raises(ExportError, match='out_Images is a folder that no export'):
         put(tmp_path / 'out', fill, replace=True)
 
 
@@ -179,7 +179,7 @@ def test_a_folder_with_a_recording_in_it_is_not_replaced(session, tmp_path):
         export_session(
             session, 'csv', tmp_path / 'store'
         )  # none of a recorder's, but sessions are in it
-    with pytest.raises(ExportError, match='holds other things'):
+    with pytest.raises(ExportError, match='or that holds more'):
         export_session(session, 'mcap', tmp_path, replace=True)
     assert names(tmp_path) == ['store']
 
@@ -205,7 +205,7 @@ def test_paths_without_a_name(tmp_path, monkeypatch):
     (tmp_path / 'in').mkdir()
     monkeypatch.chdir(tmp_path / 'in')
     assert place(Path('..')) == tmp_path
-    with pytest.raises(ExportError, match='holds other things'):
+    with pytest.raises(ExportError, match='or that holds more'):
         put(Path('..'), put_text('x'), replace=True)
     with pytest.raises(ExportError, match='no name'):
         put(Path('/'), put_text('x'))
