@@ -175,9 +175,13 @@ def test_what_a_damaged_journal_has_lost_is_no_success(c3d, spool, tmp_path, act
 
 @pytest.mark.parametrize('action', ['status', 'verify', 'recover', 'retry'])
 def test_a_spool_without_its_quarantine(c3d, spool, action):
-    (spool / 'last_second').write_text('1700000000\n')
     shutil.rmtree(spool / 'quarantine')
-    assert c3d(action, spool)[0] == 0
+    for name in ('last_second', 'lock'):
+        assert c3d(action, spool)[0] == 0
+        shutil.rmtree(spool / 'quarantine', ignore_errors=True)
+        (spool / name).unlink()
+    (spool / 'lock').write_text('gateway, process 12\n')  # a store is none
+    assert c3d(action, spool)[0] == 1
 
 
 def test_recover_fails_where_a_session_stays_open(c3d, spool, monkeypatch):

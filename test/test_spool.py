@@ -1250,6 +1250,23 @@ def test_quarantine_is_bounded(tmp_path):
     spool.close()
 
 
+def test_space_again_while_nothing_is_recorded(tmp_path):
+    lines = []
+    spool = open_spool(tmp_path, limits=SpoolLimits(100, 0), log=lines.append)
+    session = start(spool)
+    add(session, 'events', 'events', b'x' * 1000)
+    assert session.flush()
+    add(session, 'events', 'events', b'x' * 1000)
+    assert session.finish()
+    assert spool.full
+    for ref in list(spool.parts()):
+        spool.delivered(ref)
+    assert spool.flush()
+    assert not spool.full
+    assert lines[-1] == 'there is space again: everything is recorded'
+    spool.close()
+
+
 def test_what_is_needed_is_said_where_a_part_is_larger_than_the_bound(tmp_path):
     lines = []
     spool = open_spool(tmp_path, limits=SpoolLimits(65536, 0), log=lines.append)

@@ -306,6 +306,9 @@ class Spool:
             self._not_held = _said(self.root, error)
         with self._guard:
             live = list(self._live.values())
+        if self.full and not live:
+            with contextlib.suppress(OSError):  # then it is not known whether there is space again
+                self.make_room(0, starved=False)
         durable = [session.flush() for session in live]  # all of them, whatever the first says
         return all(durable) and not self._not_held
 

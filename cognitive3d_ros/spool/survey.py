@@ -56,15 +56,22 @@ class Survey:
         return sum(session.size_bytes for session in self.sessions)
 
 
-NO_SPOOL = (
-    '{} is no spool: it has no folder sessions, or neither quarantine nor last_second beside it'
-)
+NO_SPOOL = '{} is no spool: it has no folder sessions, or neither quarantine nor last_second nor lock beside it'
 
 
 def is_spool(root: Path) -> bool:
     """Say whether a folder is a spool: it has sessions, and what a gateway's store has not."""
     marks = (root / 'quarantine', root / 'last_second')
-    return (root / 'sessions').is_dir() and any(os.path.lexists(mark) for mark in marks)
+    ours = any(os.path.lexists(mark) for mark in marks) or _is_lock_of_spool(root / 'lock')
+    return ours and (root / 'sessions').is_dir()
+
+
+def _is_lock_of_spool(path: Path) -> bool:
+    """Say whether a lock file holds the number of a process, and no more; a gateway's says what it is."""
+    try:
+        return REAL_FS.read(path).strip().isdigit()
+    except OSError:
+        return False
 
 
 def survey(root: Path) -> Survey:
