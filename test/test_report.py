@@ -176,7 +176,8 @@ def test_an_empty_session(tmp_path):
     told = ' '.join(page.texts)
     assert 'No pose was recorded.' in told
     assert 'No series was recorded.' in told
-    assert '1 thing is wrong or missing' in told
+    assert '2 things are wrong or missing' in told
+    assert 'gaze, poses and session properties: none is here' in told
     assert 'there is no c3d.sessionEnd' in told
     assert 'Pictures' not in told
 
