@@ -490,6 +490,16 @@ def test_seconds_that_are_none_are_put_aside(tmp_path, data):
     assert 'ids go on' in reason or 'Is a directory' in reason
 
 
+def test_a_session_of_no_time_at_all_spoils_no_seconds(tmp_path):
+    (tmp_path / 'sessions' / '999999999999_rover').mkdir(parents=True)
+    for second in (1_700_000_001, 1_700_000_002):
+        spool = open_spool(tmp_path)
+        assert spool.faults == []
+        assert spool.last_second(1_700_000_000) == (second - 1 if second % 2 == 0 else 0)
+        spool.issue_second(second)
+        spool.close()
+
+
 def test_a_clock_that_was_once_far_ahead_poisons_no_ids(tmp_path):
     """The next id is by the clock again, in the same process and after a restart; none is issued twice."""
     now, far = 1_796_000_000, 4_000_000_000

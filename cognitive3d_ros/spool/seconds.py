@@ -38,6 +38,8 @@ class Seconds:
 
     def add(self, second: int, first: int | None = None) -> None:
         """Take note that a second was issued, or all from ``first`` to it; forgets the oldest of many runs."""
+        if second > _MAX_SECOND:
+            return  # a folder's name may say anything
         start, end = second if first is None else first, second
         apart = []
         for run in self._runs:
