@@ -612,8 +612,8 @@ SPOOL = Section(
             'spool.max_bytes',
             8 * 2**30,
             (65536, INT64_MAX),
-            'The size (by default 8 GiB) at which the spool is full and drops its least important '
-            'parts.',
+            'The size (by default 8 GiB), its quarantine included, at which the spool is full and drops its '
+            'least important parts. What is less than one part of a camera (4 MiB) holds none.',
             unit='bytes',
         ),
         _integer(
