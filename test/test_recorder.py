@@ -67,6 +67,26 @@ def test_the_length_is_the_difference_of_the_times_as_they_are_stored(rig):
     assert end['properties']['sessionlength'] == 0.05715
 
 
+@pytest.mark.rule(11)
+@pytest.mark.parametrize('fallen_ns', [1_000_000, 30_000_000])
+def test_a_wall_clock_that_falls_back_a_little_right_after_the_start(rig, fallen_ns):
+    # By 30 ms: it was set. By 1 ms: the two clocks were read that far apart as the session started.
+    r = rig()
+    r.robot(0)
+    r.recorder.start_session()
+    r.clocks.mono_ns += 10_000_000
+    r.clocks.wall_ns += 10_000_000 - fallen_ns
+    r.clocks.ros_ns = r.clocks.wall_ns
+    r.recorder.event('early', {})
+    r.recorder.poll()
+    r.run(0.5, robot=lambda t: (t,))
+    r.recorder.end_session('serviceCall')
+    start_s = r.event('c3d.sessionStart')['time']
+    assert start_s == T0
+    assert r.poses()[0]['time'] == start_s
+    assert min(record['time'] for record in (*r.poses(), *r.events())) == start_s
+
+
 @pytest.mark.rule(3, 4, 11)
 def test_sessions_started_in_one_second_do_not_share_an_id(rig):
     r = rig()

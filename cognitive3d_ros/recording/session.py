@@ -268,7 +268,8 @@ class Session:
             late_mono_ns = 0 if self._config.sim_time_on_wire else late_ns
             self._ticks.append(
                 Tick(
-                    wire_ns=arrival.wire_ns - late_ns,
+                    # The clocks are read one after the other: now and then the first tick would be early.
+                    wire_ns=max(arrival.wire_ns - late_ns, self.clock.start_ns),
                     ros_ns=arrival.ros_ns - late_ns,
                     session_ns=tick_ns,
                     deadline_mono_ns=arrival.mono_ns - late_mono_ns + TF_WAIT_NS,
@@ -495,11 +496,12 @@ class Session:
     def _samples(
         self, arrival: Arrival, samples: Sequence[tuple[str, float]], source: str = ''
     ) -> bool:
+        wire_ns = max(arrival.wire_ns, self.clock.start_ns)
         return self.spool.append(
             'sensors',
             'series',
-            bodies.samples_entry(arrival.wire_ns, samples),
-            time_ns=arrival.wire_ns,
+            bodies.samples_entry(wire_ns, samples),
+            time_ns=wire_ns,
             at_ns=arrival.session_ns,
             source=source,
         )
