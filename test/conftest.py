@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import random
+import signal
 import socket
 import tempfile
 from pathlib import Path
@@ -38,6 +39,10 @@ _DOMAIN, os.environ['ROS_DOMAIN_ID'] = _own_domain()
 # Messages refuse a value of the wrong type, as on Humble. Later distributions check nothing unless told, and
 # send an int in a float64 as some other number.
 os.environ['ROS_PYTHON_CHECK_FIELDS'] = '1'
+
+# A shell that starts these tests in the background has them ignore Ctrl-C, and so would all that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A busy machine is no fault of the code under test.
 settings.register_profile('shared machine', deadline=None, derandomize='CI' in os.environ)

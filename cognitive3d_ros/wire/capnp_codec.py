@@ -189,14 +189,14 @@ def record_times(start: bytes) -> NDArray[np.uint64] | None:
     """
     words = _unpacked(start, _HEAD_WORDS)
     try:
-        root = int(words[1])
+        segments, root = int(words[0]), int(words[1])
         at = 2 + _offset(root) + (root >> 32 & 0xFFFF) + _RECORDS
         pointer = int(words[at])
         first = at + 1 + _offset(pointer)
         tag = int(words[first])
     except IndexError:
         return None
-    one_segment, is_struct = words[0] & 0xFFFFFFFF == 0, root & 3 == 0 and root >> 48 > _RECORDS
+    one_segment, is_struct = segments & 0xFFFFFFFF == 0, root & 3 == 0 and root >> 48 > _RECORDS
     is_list = pointer & 3 == 1 and pointer >> 32 & 7 == 7  # of structs
     count, size = tag >> 2 & 0x3FFFFFFF, (tag >> 32 & 0xFFFF) + (tag >> 48)
     if not (one_segment and is_struct and is_list and min(at, first) >= 2 and tag >> 32 & 0xFFFF):
