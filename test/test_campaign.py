@@ -9,7 +9,7 @@ pytest.importorskip('cognitive3d_msgs')
 
 import campaign
 
-pytestmark = [pytest.mark.ros, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.ros, pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(900)]
 
 
 @pytest.mark.rule(9, 77)

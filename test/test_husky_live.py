@@ -21,7 +21,7 @@ from recording_rig import Stored
 
 from cognitive3d_ros.gateway.server import running_gateway
 
-pytestmark = [pytest.mark.ros, pytest.mark.slow]
+pytestmark = [pytest.mark.ros, pytest.mark.slow, pytest.mark.alone]
 
 ROOT = Path(__file__).parent.parent
 ODOMETRY = '/husky_velocity_controller/odom'

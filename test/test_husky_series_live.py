@@ -12,7 +12,7 @@ pytest.importorskip('rclpy', reason='needs ROS')
 from husky import ODOMETRY
 from test_husky_series import books, params, published, series_of
 
-pytestmark = [pytest.mark.ros, pytest.mark.slow]
+pytestmark = [pytest.mark.ros, pytest.mark.slow, pytest.mark.alone]
 
 ROOT = Path(__file__).parent.parent
 SECONDS, RATE = 60, 4

@@ -18,7 +18,7 @@ from cognitive3d_ros.wire.framing import parse_part_name
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 DAYS = 3
-STEP_S = 2  # of the clock; one pose in each
+STEP_S = 5  # of the clock; one pose in each
 SESSION_S = 6 * 3600
 FLUSH_S = 10
 PART_BYTES = 500  # what a part may cost in memory

@@ -21,7 +21,7 @@ from sensor_robot import RATES_HZ, picture, x_at
 from cognitive3d_ros.gateway.server import running_gateway
 from cognitive3d_ros.recording.accounts import adds_up
 
-pytestmark = [pytest.mark.ros, pytest.mark.slow]
+pytestmark = [pytest.mark.ros, pytest.mark.slow, pytest.mark.alone]
 
 HERE = Path(__file__).parent
 SECONDS = 20.0
