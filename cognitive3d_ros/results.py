@@ -9,7 +9,7 @@ import re
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -27,11 +27,16 @@ _MOST_METADATA_BYTES: Final = 16 << 20
 
 
 @contextlib.contextmanager
-def written(out: Path, *, replace: bool, adds: bool = False) -> Iterator[Path]:
+def written(
+    out: Path, *, replace: bool, adds: bool = False, parts: Sequence[str] = ()
+) -> Iterator[Path]:
     """Give an empty folder; what lies in it when the block ends well is moved beside ``out``.
 
     That is ``out`` itself, a file or a folder, and whatever else belongs to it. Where the block raises, nothing
     appears. With ``adds`` the files of a folder ``out`` are put into the one that is there already.
+
+    ``parts`` are the names of what a result can have in it, or without ``adds`` beside it: what an earlier one
+    had of them is removed with it.
 
     ``replace`` puts a result in the place of a file, or of a folder that an export made and that holds nothing
     else. Never of anything in a spool or a store, nor of a part of a session.
@@ -50,7 +55,7 @@ def written(out: Path, *, replace: bool, adds: bool = False) -> Iterator[Path]:
     try:
         with work_folder(out.parent) as work:
             yield work
-            _put(work, out, replace=replace, adds=adds)
+            _put(work, out, parts, replace=replace, adds=adds)
     except (OSError, sqlite3.Error) as error:
         raise ExportError(f'{out} could not be written: {_why(error)}') from error
 
@@ -171,7 +176,7 @@ def _locked(folder: Path) -> Iterator[None]:
         os.close(fd)
 
 
-def _put(work: Path, out: Path, *, replace: bool, adds: bool) -> None:
+def _put(work: Path, out: Path, parts: Sequence[str], *, replace: bool, adds: bool) -> None:
     """Move what was made to its place, durably; all of it or nothing."""
     if adds:
         made = work / out.name
@@ -186,6 +191,9 @@ def _put(work: Path, out: Path, *, replace: bool, adds: bool) -> None:
             _check_folder(out.parent / folder)
         for file in _files(source) if source.is_dir() else [source]:
             _sync(file)
+    left = _left(out, parts, {target for _, target in moves}, adds=adds)
+    for target in left:
+        _check_target(target, replace=replace)
     old = work / '.replaced'
     old.mkdir()
     done: list[tuple[Path, Path | None]] = []
@@ -198,10 +206,28 @@ def _put(work: Path, out: Path, *, replace: bool, adds: bool) -> None:
             done.append((target, before))
             REAL_FS.rename(source, target)
             REAL_FS.sync_folder(target.parent)
+        for number, target in enumerate(left, len(moves)):
+            before = old / str(number)
+            done.append((target, before))
+            REAL_FS.rename(target, before)
+            REAL_FS.sync_folder(target.parent)
     except BaseException:
         for target, before in reversed(done):
             _take_back(target, before)
         raise
+    for target in left:
+        with contextlib.suppress(OSError):  # up to the folder that holds something else
+            for folder in target.relative_to(out if adds else out.parent).parents[:-1]:
+                (out / folder).rmdir()
+
+
+def _left(out: Path, parts: Sequence[str], again: set[Path], *, adds: bool) -> list[Path]:
+    """Return what an earlier result has left of the parts that are not made again."""
+    where = out if adds else out.parent
+    there = [where / each for each in parts if os.path.lexists(where / each)]
+    if not adds:  # what lies beside a result may be somebody else's
+        there = [each for each in there if out.is_file() and each.is_dir() and _is_result(each)]
+    return [each for each in there if each not in again]
 
 
 def _keep(target: Path, before: Path, source: Path) -> None:

@@ -15,7 +15,7 @@ from stored import SESSION, at, event, whole, write
 from cognitive3d_ros import open_session
 from cognitive3d_ros.cli.main import main
 from cognitive3d_ros.errors import ExportError
-from cognitive3d_ros.export import FORMATS, export_session
+from cognitive3d_ros.export import FORMATS, Options, export_session
 from cognitive3d_ros.export.job import Job
 from cognitive3d_ros.results import place, written
 from cognitive3d_ros.spool.fs import Fs
@@ -436,3 +436,59 @@ def test_progress_is_shown_in_a_terminal(session, tmp_path):
     os.close(master)
     assert shown.startswith('\rpath.tum: ')
     assert shown.endswith('\r\x1b[K')
+
+
+@pytest.mark.parametrize('to', ['parquet', 'csv'])
+def test_a_session_that_is_replaced_leaves_no_table_of_the_earlier_one(
+    session, tmp_path, monkeypatch, to
+):
+    (tmp_path / 'other').mkdir()
+    other = open_session(whole(tmp_path / 'other' / '1790000000_husky.1'))
+    poses_only = session.edit()
+    poses_only.clear()
+    poses_only.insert(session.poses[0])
+    less = open_session(poses_only.save(tmp_path / 'less'))
+    out, file = tmp_path / 'fleet', f'device_id=rover-07/session_id={SESSION}/data.{to}'
+    for each in (session, other):
+        export_session(each, to, out)
+    (out / 'mine' / file).parent.mkdir(parents=True)
+    (out / 'mine' / file).write_text('no table of an export')
+    before = {each: each.read_bytes() for each in out.rglob('*.*') if each.is_file()}
+    assert (out / 'series' / file).exists()
+    with pytest.raises(ExportError, match='--force to replace it'):
+        export_session(less, to, out)
+    rename = Fs.rename
+
+    def fails(self, old, new):
+        if '.replaced' in new.parts and 'series' in old.parts:
+            raise OSError(5, 'Input/output error')
+        rename(self, old, new)
+
+    monkeypatch.setattr(Fs, 'rename', fails)
+    with pytest.raises(ExportError, match='Input/output'):
+        export_session(less, to, out, replace=True)
+    assert {each: each.read_bytes() for each in out.rglob('*.*') if each.is_file()} == before
+    monkeypatch.undo()
+    export_session(less, to, out, replace=True)
+    assert sorted(each.parts[-4] for each in out.rglob('*.*') if str(each).endswith(file)) == [
+        'mine',
+        'poses',
+        'properties',
+    ]
+    of_other = {each for each in before if other.id in str(each)}
+    assert {
+        each for each in out.rglob('*.*') if each.is_file() and other.id in str(each)
+    } == of_other
+    assert not (out / 'series' / 'device_id=rover-07' / f'session_id={SESSION}').exists()
+
+
+def test_a_rawlog_that_is_replaced_leaves_no_pictures_of_the_earlier_one(tmp_path):
+    rich_session.record(tmp_path / 'spool')
+    rich, out = open_session(tmp_path / 'spool'), tmp_path / 'run.rawlog'
+    export_session(rich, 'rawlog', out)
+    assert (tmp_path / 'run_Images').is_dir()
+    export_session(rich, 'rawlog', out, options=Options(images='inside'), replace=True)
+    (tmp_path / 'run_Images' / 'notes').mkdir(parents=True, exist_ok=True)
+    assert names(tmp_path / 'run_Images') == ['notes']
+    export_session(rich, 'rawlog', out, options=Options(images='inside'), replace=True)
+    assert names(tmp_path / 'run_Images') == ['notes']

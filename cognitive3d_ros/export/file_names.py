@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from pathlib import Path
 
 _UNSAFE = re.compile('[^A-Za-z0-9._-]+')
 _MOST_CHARS = 150  # file systems take 255 bytes
+
+
+def images_folder(rawlog: str) -> str:
+    """Return the name of the folder beside a rawlog: the one in which MRPT looks for its pictures."""
+    return f'{Path(rawlog).stem}_Images'
 
 
 class FileNames:

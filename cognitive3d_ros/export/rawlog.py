@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cognitive3d_ros.conventions import BODY_FORWARD_X
-from cognitive3d_ros.export.file_names import FileNames
+from cognitive3d_ros.export.file_names import FileNames, images_folder
 from cognitive3d_ros.export.job import Job
 from cognitive3d_ros.export.kitti import matrices
 from cognitive3d_ros.export.rangefinders import rangefinders
@@ -83,7 +83,7 @@ class _Rawlog:
         self._job = job
         self._session = job.session
         self._view = RosView(job)
-        self._images = work / f'{Path(job.name).stem}_Images'
+        self._images = work / images_folder(job.name)
         self._beside_made = False
         self._names = FileNames()
         self._writer = Writer()

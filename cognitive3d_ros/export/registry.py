@@ -11,7 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from cognitive3d_ros.errors import ExportError
+from cognitive3d_ros.export.file_names import images_folder
 from cognitive3d_ros.export.job import Job, Options, Progress
+from cognitive3d_ros.export.tabular import all_files
 from cognitive3d_ros.results import place, written
 from cognitive3d_ros.session.session import Session
 from cognitive3d_ros.session.within import within
@@ -21,13 +23,14 @@ from cognitive3d_ros.session.within import within
 class Format:
     """One format: the module that writes it, and what it is.
 
-    ``adds``: the result is a folder that may hold other sessions already. ``before_s``: the times that it can
-    hold, in seconds from the epoch up to this. ``options``: the fields of :class:`Options` that it knows of.
+    ``adds``: the result is a folder that may hold other sessions already, in files of this name.
+    ``before_s``: the times that it can hold, in seconds from the epoch up to this. ``options``: the fields of
+    :class:`Options` that it knows of.
     """
 
     module: str
     what: str
-    adds: bool = False
+    adds: str = ''
     before_s: int | None = None
     options: tuple[str, ...] = ()
 
@@ -57,8 +60,8 @@ FORMATS: Mapping[str, Format] = {
         before_s=1 << 32,
         options=('robot_frame',),
     ),
-    'parquet': Format('parquet', 'a folder of tables, for many sessions', adds=True),
-    'csv': Format('csv_tables', 'the same as CSV files', adds=True),
+    'parquet': Format('parquet', 'a folder of tables, for many sessions', adds='data.parquet'),
+    'csv': Format('csv_tables', 'the same as CSV files', adds='data.csv'),
     'tum': Format('tum', 'the path as a TUM trajectory', before_s=_FOREVER_S),
     'kitti': Format('kitti', 'the path as KITTI poses'),
 }
@@ -98,7 +101,8 @@ def export_session(
     module = importlib.import_module(f'cognitive3d_ros.export.{form.module}')
 
     def made(job: Job) -> Exported:
-        with written(out, replace=replace, adds=form.adds) as work:
+        parts = _parts(job, form)
+        with written(out, replace=replace, adds=bool(form.adds), parts=parts) as work:
             if form.before_s is not None:
                 _leave_out(job, form)
             module.export(job, work)
@@ -114,6 +118,13 @@ def export_session(
         exported = made(job)
         session.faults += [fault for fault in encodable.faults if fault not in session.faults]
         return exported
+
+
+def _parts(job: Job, form: Format) -> list[str]:
+    """Return the names of what else a result can consist of."""
+    if form.adds:
+        return all_files(job.session, form.adds)
+    return [images_folder(job.name)] if 'images' in form.options else []
 
 
 def _leave_out(job: Job, form: Format) -> None:

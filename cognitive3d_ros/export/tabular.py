@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cognitive3d_ros.export.job import Job
+from cognitive3d_ros.session.session import Session
 from cognitive3d_ros.session.tables import Rows, Table, tables
 
 _NOT_RECORDS = ('properties', 'regions', 'gaze')  # the last are of records that are counted
@@ -37,9 +38,15 @@ class _Counted:
 
 def partition(job: Job, work: Path, table: str) -> Path:
     """Return the folder of the session's rows in a table, and make it."""
-    session = job.session
-    folder = (
-        work / job.name / table / f'device_id={session.device_id}' / f'session_id={session.id}'
-    )
+    folder = work / job.name / _partition(job.session, table)
     folder.mkdir(parents=True)
     return folder
+
+
+def all_files(session: Session, name: str) -> list[str]:
+    """Return where the files of this name lie that a session can have, one for each table."""
+    return [f'{_partition(session, table.name)}/{name}' for table in tables(session, None)]
+
+
+def _partition(session: Session, table: str) -> str:
+    return f'{table}/device_id={session.device_id}/session_id={session.id}'
