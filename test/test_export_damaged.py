@@ -236,6 +236,24 @@ def test_the_robot_has_a_frame_of_its_own(rich, tmp_path, to):
     assert [path.name for path in tmp_path.iterdir() if 'Images' not in path.name] == ['same.log']
 
 
+@pytest.mark.parametrize('to', FORMATS)
+def test_a_frame_that_is_guessed_is_named(unsaid, tmp_path, to):
+    names_frames = to in ('mcap', 'rosbag2', 'rawlog', 'pocolog')
+    for name in ('', 'chassis')[: 1 + names_frames]:
+        options = Options(pose_convention='gltf_authored', robot_frame=name)
+        out = tmp_path / f'x{name}.log'
+        told = [
+            each
+            for each in export_session(open_session(unsaid), to, out, options=options).notes
+            if 'base_link' in each
+        ]
+        guessed = 'the session does not say which frame its poses are of: it is called base_link'
+        if names_frames and not name:
+            assert told == [f'{guessed}, --robot-frame names it']
+        else:
+            assert told == []
+
+
 def test_a_robot_that_is_renamed_keeps_its_rangefinders(rich, tmp_path):
     notes = [
         export_session(

@@ -17,7 +17,7 @@ def export(job: Job, work: Path) -> None:
     """Write the pose timeline."""
     job.poses_only()
     job.note('KITTI poses have no times: one line for each pose sample')
-    path = RosView(job).path()
+    path = RosView(job, frames=False).path()
     with (work / job.name).open('w') as file:
         for at in range(0, len(path.time_ns), _LINES):
             rows = matrices(path.p[at : at + _LINES], path.r[at : at + _LINES])

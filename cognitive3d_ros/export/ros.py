@@ -75,7 +75,8 @@ class RosView:
     Where its pose convention is not known ``axes`` is None, and with it every place.
     """
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, *, frames: bool = True) -> None:
+        """Take the job, and whether the format names frames: those that had to be guessed are noted then."""
         session = job.session
         if session.poses.g is not None:
             job.note(
@@ -86,10 +87,16 @@ class RosView:
         properties = session.properties
         self.reference = str(properties.get('c3d.ros.reference_frame', 'map'))
         """The frame that all poses are in."""
-        if 'c3d.ros.reference_frame' not in properties:
+        if frames and 'c3d.ros.reference_frame' not in properties:
             job.note('the session does not say its reference frame: it is called map')
         robot = str(properties.get('c3d.ros.robot_frame', 'base_link'))
         gaze = str(properties.get('c3d.ros.gaze_frame', ''))
+        is_said = gaze or 'c3d.ros.robot_frame' in properties or job.options.robot_frame
+        if frames and self.axes is not None and not is_said and len(session.poses):
+            job.note(
+                'the session does not say which frame its poses are of: it is called base_link, '
+                '--robot-frame names it'
+            )
         turned = properties.get('c3d.ros.gaze_frame_convention') == OPTICAL_FORWARD_Z
         self.followed = f'{gaze}_body' if gaze and turned else gaze or robot
         """The frame that the pose timeline follows, as the session calls it. An optical one was turned into

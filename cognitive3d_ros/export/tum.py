@@ -14,7 +14,7 @@ _LINES = 10_000
 def export(job: Job, work: Path) -> None:
     """Write the pose timeline."""
     job.poses_only()
-    path = RosView(job).path()
+    path = RosView(job, frames=False).path()
     with (work / job.name).open('w') as file:
         for at in range(0, len(path.time_ns), _LINES):
             rows = zip(*(column[at : at + _LINES].tolist() for column in path), strict=True)
