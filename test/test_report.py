@@ -213,6 +213,22 @@ def test_what_is_damaged_is_named_and_left_out(tmp_path):
     assert [each['count'] for each in page.embedded['clouds']] == [0, 1]
 
 
+def test_a_picture_that_cannot_be_read_is_passed_over_and_named(tmp_path):
+    folder = whole(tmp_path / SESSION)
+    data = cv2.imencode('.jpg', np.zeros((48, 64), np.uint8))[1].tobytes()
+    frames = [frame_record(n, n - 1, data=data) for n in (1, 2, 3)]
+    for n, wrong in ((0, b''), (2, b'junk')):
+        frames[n] = dataclasses.replace(frames[n], data=wrong)
+    write_sensors(folder, 'camera', 1, frames)
+    page = page_of(open_session(folder))
+    told = 'Not shown, as they cannot be read: those at 0:01.0, 0:03.0.'
+    assert told in page.texts
+    assert len(page.all('img')) == 1
+    assert '3 frames' in page.texts
+    write_sensors(folder, 'camera', 1, frames[:1])
+    assert '1 frame' in page_of(open_session(folder)).texts
+
+
 def test_long_sessions_make_no_long_pages(tmp_path):
     count = 20_000
     poses = [pose(n / 10, n / 1000) for n in range(count)]

@@ -23,14 +23,20 @@ def pictures(view: View) -> str:
     rows = []
     for name in session.cameras:
         camera = session.camera(name)
-        head = tag('h3', text(name), tag('span', f'{len(camera)} frames', class_='count'))
+        count = f'{len(camera)} frame' if len(camera) == 1 else f'{len(camera)} frames'
+        head = tag('h3', text(name), tag('span', count, class_='count'))
         left = _MOST_BYTES // len(session.cameras)
-        drawn = []
+        drawn, damaged = [], []
         for frame in view.spread(camera, _PICTURES):
             data = _small(frame)
-            if len(data) <= left:
+            if data is None:
+                damaged.append(clock(frame.time - view.start))
+            elif len(data) <= left:
                 left -= len(data)
                 drawn.append(_figure(view, frame, data))
+        if damaged:
+            told = f'Not shown, as they cannot be read: those at {", ".join(damaged)}.'
+            head += tag('p', told, class_='hint')
         rows.append(head + tag('div', *drawn, class_='pictures'))
     return ''.join(rows)
 
@@ -45,18 +51,26 @@ def _figure(view: View, frame: CameraFrame, data: bytes) -> str:
     )
 
 
-def _small(frame: CameraFrame) -> bytes:
-    """Return a picture at the size of the page, or as it is where OpenCV is not installed."""
+def _small(frame: CameraFrame) -> bytes | None:
+    """Return a picture at the size of the page, or as it is where OpenCV is not installed.
+
+    None for one that cannot be read.
+    """
     try:
         import cv2
     except ImportError:
-        return frame.data
+        return frame.data or None
     import numpy as np
 
-    picture = cv2.imdecode(np.frombuffer(frame.data, np.uint8), cv2.IMREAD_COLOR)
-    if picture is None or picture.shape[1] <= _WIDTH_PX:
-        return frame.data
-    height = max(1, round(picture.shape[0] * _WIDTH_PX / picture.shape[1]))
-    small = cv2.resize(picture, (_WIDTH_PX, height), interpolation=cv2.INTER_AREA)
-    done, data = cv2.imencode('.jpg', small, [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])
+    try:
+        picture = cv2.imdecode(np.frombuffer(frame.data, np.uint8), cv2.IMREAD_COLOR)
+        if picture is None:
+            return None
+        if picture.shape[1] <= _WIDTH_PX:
+            return frame.data
+        height = max(1, round(picture.shape[0] * _WIDTH_PX / picture.shape[1]))
+        small = cv2.resize(picture, (_WIDTH_PX, height), interpolation=cv2.INTER_AREA)
+        done, data = cv2.imencode('.jpg', small, [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])
+    except cv2.error:  # no bytes, or more pixels than it takes
+        return None
     return data.tobytes() if done else frame.data
