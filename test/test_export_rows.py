@@ -17,6 +17,7 @@ TIMES = st.lists(st.lists(st.integers(0, 40), max_size=30).map(sorted), max_size
 
 
 @mock.patch.object(rows, 'ROWS', 4)
+@mock.patch.object(rows, '_ALL_ROWS', 9)
 @given(TIMES, st.integers(2, 9))
 def test_streams_are_merged_as_heapq_merges_them(times, skipped):
     asked = [[] for _ in times]
@@ -36,6 +37,15 @@ def test_streams_are_merged_as_heapq_merges_them(times, skipped):
     ]
     assert found == list(heapq.merge(*plain, key=lambda each: each[0]))
     assert asked == [list(range(len(stamps))) for stamps in times]
+
+
+def test_many_short_streams_are_merged_in_few_goes():
+    count = 2000
+    stamps = np.arange(3 * count).reshape(count, 3)  # each ends before the next begins
+    streams = [Stream(own, lambda low, high, own=own: own[low:high].tolist()) for own in stamps]
+    with mock.patch.object(rows, '_upto', wraps=rows._upto) as goes:
+        assert list(merged(streams)) == list(range(3 * count))
+    assert goes.call_count == 1
 
 
 def test_copies_have_their_own_numbers():

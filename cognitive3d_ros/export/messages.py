@@ -93,10 +93,8 @@ class RosMessages:
         dynamics, view = self._session.dynamics, self._view
         if view.axes is None:
             return
-        ids = np.array(dynamics.ids)
-        for object_id in dict.fromkeys(dynamics.ids):
-            rows = np.flatnonzero(ids == object_id)
-            rows = rows[np.argsort(dynamics.time[rows], kind='stable')]
+        for object_id, own in dynamics.rows_by_id().items():
+            rows = own[np.argsort(dynamics.time[own], kind='stable')]
             about = {**self._about('dynamics'), 'c3d.id': object_id}
             topic = Topic(self._made.name('/dynamics/', object_id), POSE, about)
             at_ns = times_ns(dynamics.time[rows])

@@ -163,15 +163,16 @@ class _Log:
         if self._view.axes is None:
             return []
         note_snapshots(self._job)
-        ids = dict.fromkeys(self._session.dynamics.ids)
         streams = [
-            (self._declare(f'dynamics/{each}', rock.BODY_STATE, 'dynamics'), each) for each in ids
+            (self._declare(f'dynamics/{each}', rock.BODY_STATE, 'dynamics'), each, rows)
+            for each, rows in self._session.dynamics.rows_by_id().items()
         ]
-        return [self._object(stream, each) for stream, each in streams]
+        return [self._object(*each) for each in streams]
 
-    def _object(self, stream: _Stream, object_id: str) -> Iterator[_Sample]:
+    def _object(
+        self, stream: _Stream, object_id: str, rows: NDArray[np.intp]
+    ) -> Iterator[_Sample]:
         dynamics, view = self._session.dynamics, self._view
-        rows = np.flatnonzero(np.array(dynamics.ids) == object_id)
         rows = rows[np.argsort(dynamics.time[rows], kind='stable')]
         p = view.position(dynamics.p[rows])
         assert view.axes is not None

@@ -12,6 +12,8 @@ from cognitive3d_ros.export.ros import Times
 
 ROWS = 4096
 """How many rows of a stream are made at once."""
+_ALL_ROWS = 16 * ROWS
+"""How many of all streams together."""
 
 T = TypeVar('T')
 
@@ -48,10 +50,7 @@ def merged(streams: Sequence[Stream[T]]) -> Iterator[T]:
         left = [n for n, stream in enumerate(streams) if at[n] < len(stream.time_ns)]
         if not left:
             return
-        # Up to the moment at which the first of them has given its rows.
-        upto = min(
-            streams[n].time_ns[min(at[n] + ROWS, len(streams[n].time_ns)) - 1] for n in left
-        )
+        upto = _upto([streams[n].time_ns[at[n] :] for n in left])
         ends = [int(np.searchsorted(stream.time_ns, upto, side='right')) for stream in streams]
         here = [n for n in left if ends[n] > at[n]]
         items = [iter(streams[n].items(at[n], ends[n])) for n in here]
@@ -63,3 +62,16 @@ def merged(streams: Sequence[Stream[T]]) -> Iterator[T]:
             if item is not None:
                 yield item
         at = ends
+
+
+def _upto(times: Sequence[Times]) -> int:
+    """Return up to which moment rows are made at once: it takes in as many as that however many streams."""
+    # The first at which a stream has given its rows, or all of them have ended …
+    longer = [each[ROWS - 1] for each in times if len(each) > ROWS]
+    upto = int(min(longer) if longer else max(each[-1] for each in times))
+    # … and before that, where many streams have as many rows each.
+    ends = [int(np.searchsorted(each, upto, side='right')) for each in times]
+    if sum(ends) > _ALL_ROWS:
+        here = np.concatenate([each[:end] for each, end in zip(times, ends, strict=True)])
+        upto = int(np.partition(here, _ALL_ROWS - 1)[_ALL_ROWS - 1])
+    return upto

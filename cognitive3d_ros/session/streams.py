@@ -280,6 +280,13 @@ class Dynamics(Column[DynamicSnapshot]):
             self.properties.get(index, ()),
         )
 
+    def rows_by_id(self) -> dict[str, NDArray[np.intp]]:
+        """Return where the snapshots of each object are, in one go over all of them."""
+        found: dict[str, list[int]] = {}
+        for row, each in enumerate(self.ids):
+            found.setdefault(each, []).append(row)
+        return {each: np.array(rows, np.intp) for each, rows in found.items()}
+
     def only(self, keep: NDArray[np.bool_]) -> Dynamics:
         """Return some of the snapshots: those where ``keep`` (N,) is true."""
         rows = np.flatnonzero(keep).tolist()

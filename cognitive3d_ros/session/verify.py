@@ -252,12 +252,16 @@ def _ends(session: Session) -> Iterator[Finding]:
             'it is being recorded, or is to be recovered' if session.has_journal else 'it was cut'
         )
         yield Finding(Kind.NO_END, f'there is no {SESSION_END}: {state}')
+    elif session.recovered:
+        text = (
+            'its recorder did not end it (abnormalEnd): what it was to hold after that is not here'
+        )
+        yield Finding(Kind.NOTE, text)
 
 
 def _snapshots(session: Session) -> Iterator[tuple[str, Floats, bool]]:
-    ids = np.array(session.dynamics.ids)
-    for object_id in dict.fromkeys(session.dynamics.ids):
-        yield f'snapshots of {object_id}', session.dynamics.time[ids == object_id], True
+    for object_id, rows in session.dynamics.rows_by_id().items():
+        yield f'snapshots of {object_id}', session.dynamics.time[rows], True
 
 
 def _order(
@@ -303,7 +307,9 @@ def _gaps(session: Session) -> Iterator[Finding]:
     if missing <= counted:
         yield Finding(Kind.NOTE, f'{text}: tf had no pose then, as the recorder counted')
     else:
-        yield Finding(Kind.GAP, f'{text}; the recorder counted {counted:g} without a pose')
+        dropped = _last(session, Count.DROPPED_RECORDS.value) or 0
+        more = f', and {dropped:g} records dropped' if dropped else ''
+        yield Finding(Kind.GAP, f'{text}; the recorder counted {counted:g} without a pose{more}')
 
 
 def _places(session: Session) -> Iterator[Finding]:
