@@ -1,7 +1,8 @@
 """Tables as Parquet files, so that DuckDB, Spark, Dask and pyarrow query the sessions of a fleet in place.
 
-``<out>/<table>/device_id=<device>/session_id=<id>/data.parquet``: the partitions are named as Hive does. Which
-axes they are in, and the session's properties, stand in each file's metadata.
+``<out>/<table>/device_id=<device>/session_id=<id>/data.parquet``: the partitions are named as Hive does.
+The files have no columns of these names: pyarrow refuses one of another type than it takes a folder's name for.
+Which axes they are in, and the session's properties, stand in each file's metadata.
 """
 
 from __future__ import annotations
@@ -42,6 +43,11 @@ def export(job: Job, work: Path) -> None:
         'c3d.properties': json.dumps(dict(session.properties), ensure_ascii=False),
         **tables.object_facts(session),
     }
+    if session.device_id.isdecimal():
+        job.note(
+            f'device_id={session.device_id} in the names of folders is a number to pyarrow and pandas, '
+            'unless they are told that it is a text: README.md has how'
+        )
     for table in table_rows(job):
         schema = pyarrow.schema(
             [(name, _TYPES[kind]) for name, kind in table.columns.items()], metadata=about
