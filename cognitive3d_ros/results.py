@@ -95,7 +95,7 @@ def _holds_sessions(folder: Path) -> bool:
     if folder.name == 'sessions':
         with contextlib.suppress(OSError):
             return any(map(is_session_folder, folder.iterdir()))
-    is_owned = (folder / 'lock').exists() or (folder / 'last_second').exists()
+    is_owned = any((folder / name).exists() for name in ('lock', 'last_second', 'store'))
     return is_owned and (folder / 'sessions').is_dir()
 
 

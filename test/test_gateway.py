@@ -29,6 +29,7 @@ from cognitive3d_ros.gateway.server import running_gateway
 from cognitive3d_ros.gateway.store import Outcome, Store
 from cognitive3d_ros.spool import Spool
 from cognitive3d_ros.spool.fs import Fs
+from cognitive3d_ros.spool.survey import check_is_spool
 from cognitive3d_ros.wire.capnp_codec import encode_camera, encode_lidar
 from cognitive3d_ros.wire.framing import parse, part_name
 from cognitive3d_ros.wire.identity import SessionIdentity
@@ -716,11 +717,77 @@ def test_the_spool_of_an_offline_recording_is_no_store(tmp_path):
     Store(tmp_path / 'once').close()
     with pytest.raises(SpoolError, match='is the store of a gateway'):
         Spool.open(tmp_path / 'once')
-    # A store is one again, with a damaged part put aside too.
+    # A store is one again, with a damaged part put aside too, and when that was removed.
+    for mark in (True, False):
+        root = tmp_path / f'store{mark}'
+        Store(root).close()
+        if not mark:  # as an older version left it
+            (root / 'store').unlink()
+        (root / 'quarantine').mkdir()
+        Store(root).close()
+        (root / 'quarantine' / 'damaged').touch()
+        Store(root).close()
+
+
+@pytest.mark.parametrize('how', ['lock', 'mark', 'copy'])
+def test_no_recorder_takes_a_store(tmp_path, how):
+    """Its parts would be sent and deleted. What is refused is left as it was, for the next who asks too."""
+    root = tmp_path / 'store'
+    store = Store(root)
+    store.put(header_of(GAZE), GAZE)
+    store.close()
+    if how != 'lock':
+        (root / 'lock').unlink()
+    if how == 'copy':  # of a store of an older version
+        (root / 'store').unlink()
+    else:
+        (root / 'quarantine').mkdir()
+        (root / 'quarantine' / 'damaged').touch()
+    before = sorted(root.rglob('*'))
     for _ in range(2):
-        Store(tmp_path / 'store').close()
-        (tmp_path / 'store' / 'quarantine').mkdir(exist_ok=True)
-        (tmp_path / 'store' / 'quarantine' / 'damaged').touch()
+        with pytest.raises(SpoolError, match='the store of a gateway'):
+            Spool.open(root)
+        with pytest.raises(SpoolError, match='the store of a gateway'):
+            check_is_spool(root)
+    assert sorted(root.rglob('*')) == before
+    Store(root).close()
+
+
+def test_a_store_makes_its_lock_and_mark_again(tmp_path):
+    store = Store(tmp_path)
+    for gone in (['lock'], ['store'], ['lock', 'store']):
+        for name in gone:
+            (tmp_path / name).unlink()
+        store.put(header_of(GAZE), GAZE)
+        assert (tmp_path / 'store').is_file()
+        with pytest.raises(GatewayError, match='in use by another process'):
+            Store(tmp_path)
+    store.close()
+
+
+def test_a_store_that_a_recorder_has_taken_takes_nothing_more(tmp_path):
+    store = Store(tmp_path)
+    for name in ('lock', 'store'):
+        (tmp_path / name).unlink()
+    (tmp_path / 'sessions').rmdir()
+    Spool.open(tmp_path).close()
+    with pytest.raises(OSError, match='a recorder has taken it, see lock'):
+        store.put(header_of(GAZE), GAZE)
+    store.close()
+
+
+def test_a_store_on_a_full_disk_is_marked_later(tmp_path):
+    fs = FailingFs()
+    Store(tmp_path).close()
+    (tmp_path / 'store').unlink()
+    fs.fails = ('write', errno.ENOSPC)
+    store = Store(tmp_path, fs=fs)
+    with pytest.raises(OSError, match='No space'):
+        store.put(header_of(GAZE), GAZE)
+    fs.fails = None
+    assert store.put(header_of(GAZE), GAZE) is Outcome.STORED
+    assert (tmp_path / 'store').is_file()
+    store.close()
 
 
 @pytest.mark.parametrize('gone', [f'sessions/{SESSION}', 'sessions', ''])

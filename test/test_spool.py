@@ -69,6 +69,12 @@ def quarantined(spool: Spool) -> dict[str, str]:
     }
 
 
+def make_session_folder(folder: Path) -> None:
+    """Make a session's folder in a spool that has been in use: its quarantine says that it is one."""
+    folder.mkdir(parents=True)
+    (folder.parent.parent / 'quarantine').mkdir(exist_ok=True)
+
+
 @pytest.fixture
 def spool(tmp_path):
     spool = open_spool(tmp_path / 'spool')
@@ -467,7 +473,21 @@ def test_seconds(tmp_path):
 
 @pytest.mark.parametrize(
     'data',
-    [b'\0\0garbage', b'', b'99999999999999999999999', b'-5', b'3 4', b'1 2 3', 'folder', 'tmp'],
+    [
+        b'\0\0garbage',
+        b'',
+        b'99999999999999999999999',
+        b'-5',
+        b'3 4',
+        b'1 2 3',
+        b'99999999999 0\n',  # the year 5138
+        b'4102444800 4102444800\n',  # 2100
+        b'4000000000 0\n',  # a run that holds every clock, of 126 years
+        b'9700000006 1700000000\n',  # a bit of 1700000006
+        b'1900000006 1700000000\ncrc32 a9514a4a\n',  # 2030, and the checksum is of 1700000006
+        'folder',
+        'tmp',
+    ],
 )
 def test_seconds_that_are_none_are_put_aside(tmp_path, data):
     """A file that cannot be believed, or written again, must not hold up every session from then on."""
@@ -498,6 +518,46 @@ def test_a_session_of_no_time_at_all_spoils_no_seconds(tmp_path):
         assert spool.last_second(1_700_000_000) == (second - 1 if second % 2 == 0 else 0)
         spool.issue_second(second)
         spool.close()
+
+
+def test_any_bit_of_the_seconds_that_flips_is_found():
+    seconds = Seconds()
+    seconds.add(1_796_086_441, 1_796_086_375)
+    seconds.add(1_700_000_000)
+    text = seconds.text().encode()
+    assert Seconds().read(text) is None
+    for at in range(8 * len(text)):
+        data = bytearray(text)
+        data[at // 8] ^= 1 << at % 8
+        read = Seconds()
+        try:
+            read.read(bytes(data))
+        except ValueError:
+            continue
+        assert read.text() == seconds.text()
+
+
+def test_no_second_is_issued_beyond_2099(tmp_path):
+    spool = open_spool(tmp_path)
+    with pytest.raises(SpoolError, match='set the clock'):
+        spool.issue_second(4_102_444_800)
+    spool.issue_second(4_102_444_799)
+    assert spool.last_second(1_700_000_000) == 0
+    spool.close()
+
+
+def test_a_session_that_is_here_gives_its_second_to_no_other(tmp_path):
+    """Only the newest runs are remembered: a robot whose clock starts anew every week forgets the others."""
+    weeks = [1_600_000_000 + 7 * 86_400 * week for week in range(70)]
+    for second in (*weeks, weeks[0] + 1):
+        (tmp_path / 'sessions' / f'{second}_rover-07').mkdir(parents=True)
+        (tmp_path / 'sessions' / f'{second}_rover-07' / 'notes.txt').touch()
+    spool = open_spool(tmp_path)
+    assert spool.last_second(weeks[0]) == weeks[0] + 1
+    assert spool.last_second(weeks[1]) == weeks[1]
+    assert spool.last_second(weeks[-1]) == weeks[-1]
+    assert spool.last_second(weeks[-1] + 1) == 0
+    spool.close()
 
 
 def test_a_clock_that_was_once_far_ahead_poisons_no_ids(tmp_path):
@@ -700,7 +760,7 @@ DAMAGES = {
 def test_damage(tmp_path, data, why):
     """What cannot be read goes to quarantine once, and the queue goes on."""
     folder = tmp_path / 'sessions' / FIRST
-    folder.mkdir(parents=True)
+    make_session_folder(folder)
     (folder / 'events.000001.events.c3d').write_bytes(data)
     (folder / 'events.000002.events.c3d').write_bytes(part_bytes(number=2))
     ledger = Ledger()
@@ -725,7 +785,7 @@ def test_damage(tmp_path, data, why):
 
 def test_a_part_that_may_not_be_read(tmp_path):
     folder = tmp_path / 'sessions' / FIRST
-    folder.mkdir(parents=True)
+    make_session_folder(folder)
     (folder / 'events.000001.events.c3d').write_bytes(WHOLE)
     fs = FailingFs()
     spool = open_spool(tmp_path, fs=fs)
@@ -738,7 +798,7 @@ def test_a_part_that_may_not_be_read(tmp_path):
 
 def test_a_part_that_cannot_be_read_now_stays(tmp_path):
     folder = tmp_path / 'sessions' / FIRST
-    folder.mkdir(parents=True)
+    make_session_folder(folder)
     (folder / 'events.000001.events.c3d').write_bytes(WHOLE)
     fs = FailingFs()
     spool = open_spool(tmp_path, fs=fs)
@@ -754,7 +814,7 @@ def test_a_part_that_cannot_be_read_now_stays(tmp_path):
 def test_a_part_on_a_bad_spot_of_the_disk(tmp_path):
     """It is put aside, and the queue goes on; where the whole disk fails, it stays and is tried again."""
     folder = tmp_path / 'sessions' / FIRST
-    folder.mkdir(parents=True)
+    make_session_folder(folder)
     (folder / 'events.000001.events.c3d').write_bytes(WHOLE)
     fs = FailingFs()
     ledger = Ledger()
@@ -812,7 +872,7 @@ def test_a_read_that_takes_long_holds_up_no_flush(tmp_path):
 
 def test_a_newer_part_is_left_alone(tmp_path):
     folder = tmp_path / 'sessions' / FIRST
-    folder.mkdir(parents=True)
+    make_session_folder(folder)
     path = folder / 'events.000001.events.c3d'
     path.write_bytes(WHOLE[:8] + b'\2\0' + WHOLE[10:])
     spool = open_spool(tmp_path)
@@ -828,7 +888,7 @@ def test_a_newer_part_is_left_alone(tmp_path):
 
 def test_a_part_that_vanished(tmp_path):
     folder = tmp_path / 'sessions' / FIRST
-    folder.mkdir(parents=True)
+    make_session_folder(folder)
     (folder / 'events.000001.events.c3d').write_bytes(WHOLE)
     spool = open_spool(tmp_path)
     (ref,) = spool.parts()
@@ -843,7 +903,7 @@ def test_a_part_that_vanished(tmp_path):
 def test_odd_things_in_the_folders(tmp_path):
     """None of them stops the spool from opening; each is named; nothing of it is deleted."""
     folder = tmp_path / 'sessions' / FIRST
-    folder.mkdir(parents=True)
+    make_session_folder(folder)
     (folder / 'events.000001.events.c3d').write_bytes(WHOLE)
     (folder / 'events.000002.events.c3d').mkdir()
     (folder / 'events.000003.events.c3d').symlink_to(folder / 'events.000001.events.c3d')
@@ -884,7 +944,7 @@ def test_a_folder_that_cannot_be_listed(tmp_path):
 
     for second in (1_700_000_000, 1_700_000_001):
         folder = tmp_path / 'sessions' / f'{second}_rover'
-        folder.mkdir(parents=True)
+        make_session_folder(folder)
         (folder / 'events.000001.events.c3d').write_bytes(part_bytes(second=second))
     spool = open_spool(tmp_path, fs=Fs1())
     assert len(list(spool.parts())) == 1

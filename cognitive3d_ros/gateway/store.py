@@ -2,6 +2,7 @@
 
 ::
 
+    <root>/store                               says that this is a store, whatever becomes of the lock
     <root>/lock                                held by the one gateway that serves this store
     <root>/sessions/<session id>/<part file>   as wire/framing.py makes and names them
     <root>/quarantine/                         stored parts that were found damaged when they came again
@@ -21,10 +22,18 @@ from pathlib import Path
 
 from cognitive3d_ros.errors import FormatError, GatewayError, NewerFormatError
 from cognitive3d_ros.gateway.recent import Recent
-from cognitive3d_ros.spool.fs import LOCK_OF_A_STORE, REAL_FS, Fs, make_folders, write_all
+from cognitive3d_ros.spool.fs import REAL_FS, Fs, make_folders, replace_file, write_all
+from cognitive3d_ros.spool.whose import (
+    LAST_SECOND,
+    LOCK,
+    LOCK_OF_A_STORE,
+    MARK_OF_A_STORE,
+    is_store,
+)
 from cognitive3d_ros.wire.framing import PartHeader, head, parse, part_name, trailer
 
-_OF_A_SPOOL = ('last_second', 'remote_variables.json')
+_OF_A_SPOOL = (LAST_SECOND, 'remote_variables.json')
+_MARK = b'The store of a gateway of cognitive3d_ros; a recorder keeps out of it.\n'
 _TEMPORARY = '.tmp'
 _LOCKS = 64
 _CLASSES_OF = {'gaze': ('properties', 'pose')}
@@ -64,6 +73,11 @@ class Store:
             if isinstance(lock, str):
                 raise GatewayError(f'{root} is in use by another process ({lock or "not known"})')
             self._lock = lock
+            try:
+                self._mark()
+            except OSError as error:
+                if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                    raise  # a full disk is tried again with each part
             self._durable_folder(self._sessions)
         except OSError as error:
             raise GatewayError(f'the store {root} cannot be used: {error.strerror}') from None
@@ -74,10 +88,14 @@ class Store:
 
     def put(self, header: PartHeader, body: bytes) -> Outcome:
         """Store a part durably, unless it is there already. Raises OSError when the disk refuses."""
+        self._hold()
         try:
             return self._put(header, body)
         except FileNotFoundError:  # somebody has removed a folder by hand
-            self._make_again()
+            with self._folder_lock:
+                self._folders.clear()
+            self._hold()
+            self._durable_folder(self._sessions)
             return self._put(header, body)
 
     def _put(self, header: PartHeader, body: bytes) -> Outcome:
@@ -98,20 +116,33 @@ class Store:
 
     def _take(self) -> int | str:
         """Take the lock; a text says who has it."""
-        return self._fs.lock(self.root / 'lock', f'{LOCK_OF_A_STORE}{os.getpid()}\n')
+        return self._fs.lock(self.root / LOCK, f'{LOCK_OF_A_STORE}{os.getpid()}\n')
 
-    def _make_again(self) -> None:
-        """Make again what is missing of the store: its folder, its lock, the folder of its sessions."""
+    def _mark(self) -> None:
+        """Say durably whose the folder is, unless it says so."""
+        path = self.root / MARK_OF_A_STORE
+        if not path.is_file():
+            self._fs.close(replace_file(self._fs, path, _MARK))
+
+    def _hold(self) -> None:
+        """See that the folder is still this store; make its lock and its mark again where they are gone.
+
+        Raises:
+            OSError: the disk refuses, or another process has come in meanwhile.
+        """
         with self._folder_lock:
-            self._folders.clear()
-            if not self._fs.is_at(self._lock, self.root / 'lock'):
+            if not self._fs.is_at(self._lock, self.root / LOCK):
+                if sign := _sign_of_a_spool(self.root):
+                    raise OSError(
+                        errno.EBUSY, f'a recorder has taken it, see {sign}', str(self.root)
+                    )
                 make_folders(self._fs, self.root)
                 lock = self._take()
                 if isinstance(lock, str):
                     raise OSError(errno.EBUSY, f'another process has it ({lock})', str(self.root))
                 self._fs.close(self._lock)
                 self._lock = lock
-        self._durable_folder(self._sessions)
+            self._mark()
 
     def _compare(self, folder: Path, header: PartHeader, body: bytes) -> Outcome:
         """Hold a part against what is stored under its identity; STORED means that nothing is."""
@@ -173,15 +204,17 @@ class Store:
 
 def _sign_of_a_spool(root: Path) -> str | None:
     """Return what in a folder only a recorder's spool has; None where there is nothing of the kind."""
+    if (root / MARK_OF_A_STORE).is_file():
+        return None
     for name in _OF_A_SPOOL:
         if (root / name).exists():
             return name
-    if (root / 'lock').is_file():
-        lock = (root / 'lock').read_text(errors='replace').strip()
+    if (root / LOCK).is_file():
+        lock = (root / LOCK).read_text(errors='replace').strip()
         if lock and not lock.startswith(LOCK_OF_A_STORE):
             return f'lock, which process {lock} has or had'
     quarantine = root / 'quarantine'
-    if quarantine.is_dir() and not any(quarantine.iterdir()):
+    if quarantine.is_dir() and not is_store(root) and not any(quarantine.iterdir()):
         return 'quarantine, which a store has only for a part that is in it'
     journal = next(root.glob('sessions/*/journal'), None)
     return None if journal is None else str(journal.relative_to(root))

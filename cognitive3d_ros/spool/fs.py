@@ -180,8 +180,6 @@ class Fs:
 
 
 REAL_FS = Fs()
-LOCK_OF_A_STORE = 'gateway, process '
-"""How the lock of a gateway's store begins; that of a spool is a number."""
 TEMPORARY = '.tmp'
 """What a file's name ends in until its content is on the disk."""
 

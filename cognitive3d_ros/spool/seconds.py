@@ -5,13 +5,21 @@ session that would start within a run starts right after it (contract of ids: ea
 before). One that would start outside of all runs is far from them: the clock was set, or ran on alone for a
 while. It starts where the clock says, and begins a run of its own unless it is within a day of one. So a clock
 that was once years ahead leaves a run there, and the ids come back with the clock.
+
+What a file holds must be believed, or a robot's sessions are dated by it: it ends in a checksum, and what no
+robot can have issued is garbage.
 """
 
 from __future__ import annotations
 
+import zlib
+
 _DAY_S = 86_400
 _MAX_RUNS = 64
-_MAX_SECOND = 10**11 - 1  # the year 5138: what is beyond is no second, but garbage
+MAX_SECOND = 4_102_444_799
+"""The last of the year 2099: what is beyond is no second of a session."""
+_MAX_RUN_S = 10**9  # a robot that is used every day makes one run of all its years, but not of 30
+_CHECK = 'crc32 '
 
 Run = tuple[int, int]
 """The first and the last second."""
@@ -38,7 +46,7 @@ class Seconds:
 
     def add(self, second: int, first: int | None = None) -> None:
         """Take note that a second was issued, or all from ``first`` to it; forgets the oldest of many runs."""
-        if second > _MAX_SECOND:
+        if second > MAX_SECOND:
             return  # a folder's name may say anything
         start, end = second if first is None else first, second
         apart = []
@@ -56,23 +64,29 @@ class Seconds:
         return other
 
     def text(self) -> str:
-        """Return what :meth:`read` takes: a run a line, the newest first, its last second first."""
-        return ''.join(f'{last} {first}\n' for first, last in reversed(self._runs))
+        """Return what :meth:`read` takes: a run a line, the newest first, its last second first; a checksum."""
+        runs = ''.join(f'{last} {first}\n' for first, last in reversed(self._runs))
+        return f'{runs}{_CHECK}{zlib.crc32(runs.encode()):08x}\n'
 
     def read(self, data: bytes) -> None:
-        """Add what a file holds.
+        """Add what a file holds; one of an older version has no checksum.
 
         Raises:
             ValueError: it holds something else; nothing is added then.
         """
         runs = []
-        for line in data.decode('ascii', 'replace').splitlines():
+        text, check, checksum = data.decode('ascii', 'replace').partition(_CHECK)
+        if check and checksum.strip() != f'{zlib.crc32(text.encode()):08x}':
+            raise ValueError('its checksum is another')
+        for line in text.splitlines():
             numbers = line.split()
             if not 1 <= len(numbers) <= 2 or not all(n.isdecimal() for n in numbers):
                 raise ValueError(f'{line[:40]!r} is no second')
             last, first = int(numbers[0][:20]), int(numbers[-1][:20])
-            if not 0 <= first <= last <= _MAX_SECOND:
-                raise ValueError(f'{line[:40]!r} is no second since 1970')
+            if not 0 <= first <= last <= MAX_SECOND:
+                raise ValueError(f'{line[:40]!r} is no second from 1970 to 2099')
+            if last - first > _MAX_RUN_S:
+                raise ValueError(f'{line[:40]!r}: no robot has issued all of these')
             runs.append((first, last))
         if not runs:
             raise ValueError('it is empty')

@@ -54,7 +54,6 @@ from cognitive3d_ros.counters import Count, Drop, Ledger
 from cognitive3d_ros.errors import FormatError, NewerFormatError, SpoolError, SpoolLockedError
 from cognitive3d_ros.spool import journal, recovery
 from cognitive3d_ros.spool.fs import (
-    LOCK_OF_A_STORE,
     REAL_FS,
     TEMPORARY,
     Fs,
@@ -64,13 +63,13 @@ from cognitive3d_ros.spool.fs import (
 from cognitive3d_ros.spool.index import EVICTED_FIRST, Index, PartRef, session_order
 from cognitive3d_ros.spool.parts import write_part
 from cognitive3d_ros.spool.quarantine import Quarantine
-from cognitive3d_ros.spool.seconds import Seconds
+from cognitive3d_ros.spool.seconds import MAX_SECOND, Seconds
 from cognitive3d_ros.spool.session import JOURNAL, Assemble, Segment, SessionSpool, Start
+from cognitive3d_ros.spool.whose import LAST_SECOND, is_store, why_no_spool
 from cognitive3d_ros.wire import framing
 from cognitive3d_ros.wire.framing import Part, PartHeader, part_name
 from cognitive3d_ros.wire.identity import SessionIdentity
 
-LAST_SECOND = 'last_second'
 _STARVED_BYTES = 4 << 20  # what is made room for when the disk is full whatever it says is free
 _READ_TRIES = 10  # of a part that the disk fails to read, each after a longer wait
 
@@ -130,6 +129,7 @@ class Spool:
         self._live: dict[str, SessionSpool] = {}
         self._unended: dict[str, SessionIdentity | None] = {}  # None: it cannot be resumed
         self._seconds = Seconds()
+        self._found: set[int] = set()  # the seconds of the sessions that were here at opening
         self._undeleted: list[
             PartRef
         ] = []  # delivered or evicted, and the disk refused to remove it
@@ -204,9 +204,13 @@ class Spool:
     def last_second(self, second: int) -> int:
         """Return the second after which a session must start that would start in this one; 0 if it may.
 
-        See :mod:`.seconds`: of ids that were issued more than a day ahead of it, it is free.
+        See :mod:`.seconds`: of ids that were issued more than a day ahead of it, it is free. A second of a
+        session that is in the spool is not, whatever was forgotten of it.
         """
-        return self._seconds.last(second)
+        last = self._seconds.last(second)
+        while (start := max(second, last + 1)) in self._found:
+            last = max(start, self._seconds.last(start + 1))
+        return last
 
     @property
     def newest_second(self) -> int:
@@ -217,8 +221,12 @@ class Spool:
         """Remember durably that a session id takes this second; before the id is used.
 
         Raises:
-            SpoolError: the disk refused.
+            SpoolError: the disk refused, or it is beyond what may be one (the year 2100).
         """
+        if second > MAX_SECOND:
+            raise SpoolError(
+                f'no session can start in second {second}, after the year 2099: set the clock of this machine'
+            )
         seconds = self._seconds.copy()
         seconds.add(second)
         path = self.root / LAST_SECOND
@@ -260,7 +268,10 @@ class Spool:
                 except OSError:
                     pass  # the session's flush tries again, and says it
             if known:
-                raise SpoolError(f'{self.root} holds session {session_id} already')
+                raise SpoolError(
+                    f'{self.root} holds session {session_id} already; to record it again, remove or move '
+                    f'{folder}'
+                )
             session = SessionSpool(self, folder, Start(identity), assemble)
             self._live[session_id] = session
         session.flush()
@@ -555,12 +566,9 @@ class Spool:
     def _take(self) -> None:
         """Make the folders, take the lock, and see that they can be written."""
         root = self.root
+        if why := why_no_spool(root):
+            raise SpoolError(why)
         make_folders(self.fs, root)
-        if _is_store(root):
-            raise SpoolError(
-                f'{root} is the store of a gateway; a spool, from which parts are sent and then '
-                'deleted, needs its own folder'
-            )
         taken = self.fs.lock(root / 'lock', f'{os.getpid()}\n')
         if isinstance(taken, str):
             raise SpoolLockedError(
@@ -590,6 +598,10 @@ class Spool:
             lock, path = self._lock, self.root / 'lock'
             if lock is None or self.fs.is_at(lock, path):
                 return
+            if is_store(self.root):
+                raise OSError(
+                    errno.EBUSY, 'it is the store of a gateway meanwhile', str(self.root)
+                )
             make_folders(self.fs, self.root)
             taken = self.fs.lock(path, f'{os.getpid()}\n')
             if isinstance(taken, str):
@@ -636,7 +648,9 @@ class Spool:
             if kind != 'folder' or not framing.is_session_id(name):
                 self._fault(f'{path}: not a session; left alone')
                 continue
-            self._seconds.add(session_order(name)[0])
+            second = session_order(name)[0]
+            self._seconds.add(second)
+            self._found.add(second)
             try:
                 self._scan_session(name)
             except OSError as error:
@@ -852,9 +866,3 @@ def _advice(path: Path, error: OSError) -> str:
         f'{_said(path, error)} (user id {os.getuid()}); '
         'spool.dir must be a folder on a local disk that this user may write'
     )
-
-
-def _is_store(root: Path) -> bool:
-    """Say whether a folder is a gateway's, whether it runs or not."""
-    lock = root / 'lock'
-    return lock.is_file() and lock.read_text(errors='replace').startswith(LOCK_OF_A_STORE)

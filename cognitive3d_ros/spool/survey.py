@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from cognitive3d_ros.spool.fs import REAL_FS
 from cognitive3d_ros.spool.index import session_order
 from cognitive3d_ros.spool.quarantine import REASON_SUFFIX
 from cognitive3d_ros.spool.session import JOURNAL
+from cognitive3d_ros.spool.whose import is_spool, why_no_spool
 from cognitive3d_ros.wire import framing
 from cognitive3d_ros.wire.framing import part_name
 
@@ -59,19 +59,10 @@ class Survey:
 NO_SPOOL = '{} is no spool: it has no folder sessions, or neither quarantine nor last_second nor lock beside it'
 
 
-def is_spool(root: Path) -> bool:
-    """Say whether a folder is a spool: it has sessions, and what a gateway's store has not."""
-    marks = (root / 'quarantine', root / 'last_second')
-    ours = any(os.path.lexists(mark) for mark in marks) or _is_lock_of_spool(root / 'lock')
-    return ours and (root / 'sessions').is_dir()
-
-
-def _is_lock_of_spool(path: Path) -> bool:
-    """Say whether a lock file holds the number of a process, and no more; a gateway's says what it is."""
-    try:
-        return REAL_FS.read(path).strip().isdigit()
-    except OSError:
-        return False
+def check_is_spool(root: Path) -> None:
+    """Raise SpoolError if a folder is no spool."""
+    if not is_spool(root):
+        raise SpoolError(why_no_spool(root) or NO_SPOOL.format(root))
 
 
 def survey(root: Path) -> Survey:
@@ -117,8 +108,7 @@ def check(root: Path) -> Iterator[str]:
 
 
 def _session_folders(root: Path) -> list[Path]:
-    if not is_spool(root):
-        raise SpoolError(NO_SPOOL.format(root))
+    check_is_spool(root)
     names = [
         name
         for name, kind, _ in REAL_FS.scan(root / 'sessions')

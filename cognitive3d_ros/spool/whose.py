@@ -1,0 +1,60 @@
+"""Whose a folder is that has sessions in it: a recorder's spool, or a gateway's store.
+
+They look alike, and a spool's parts are deleted once they are delivered: a store must never be taken for one.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from cognitive3d_ros.spool.fs import REAL_FS
+from cognitive3d_ros.spool.session import JOURNAL
+
+LAST_SECOND = 'last_second'
+LOCK = 'lock'
+LOCK_OF_A_STORE = 'gateway, process '
+"""How the lock of a gateway's store begins; that of a spool is a number."""
+MARK_OF_A_STORE = 'store'
+"""The file that a store has from its first opening on, whatever becomes of its lock."""
+
+
+def is_store(root: Path) -> bool:
+    """Say whether a folder is a gateway's, whether it runs or not: by its mark, or its lock."""
+    return (root / MARK_OF_A_STORE).is_file() or _lock(root).startswith(LOCK_OF_A_STORE)
+
+
+def is_spool(root: Path) -> bool:
+    """Say whether a folder is a spool: it has sessions, and what a gateway's store has not."""
+    marks = (root / 'quarantine', root / LAST_SECOND)
+    ours = any(os.path.lexists(mark) for mark in marks) or _lock(root).strip().isdigit()
+    return ours and (root / 'sessions').is_dir() and not is_store(root)
+
+
+def why_no_spool(root: Path) -> str | None:
+    """Say why no spool may be opened in a folder; None if one may, or if one is there.
+
+    Sessions without anything of a recorder beside them are a copy of a store, or an old one.
+    """
+    if is_store(root):
+        return (
+            f'{root} is the store of a gateway; a spool, from which parts are sent and then '
+            'deleted, needs its own folder'
+        )
+    sessions = root / 'sessions'
+    if is_spool(root) or not sessions.is_dir() or next(sessions.glob(f'*/{JOURNAL}'), None):
+        return None
+    if next(sessions.glob('*/*.c3d'), None) is None:
+        return None
+    return (
+        f'{root} has sessions, but neither quarantine nor {LAST_SECOND} nor lock of a spool beside them: it '
+        'may be the store of a gateway; a spool, whose parts are deleted once sent, needs its own folder'
+    )
+
+
+def _lock(root: Path) -> str:
+    """Return what a folder's lock says; nothing if there is none that can be read."""
+    try:
+        return REAL_FS.read(root / LOCK).decode('utf-8', 'replace')
+    except OSError:
+        return ''
