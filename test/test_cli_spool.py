@@ -329,23 +329,64 @@ def test_drain_gives_up(c3d, spool):
     assert '127.0.0.1:9' in err
 
 
-def test_drain_is_interrupted_twice_at_once(spool):
-    """As `timeout -s INT` does, and fingers: one line, and no traceback."""
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_drain_is_interrupted_twice_at_once(spool, number):
+    """As `timeout -s INT` does, and fingers: what was done, one line, and no traceback."""
     with socket.create_server(('127.0.0.1', 0)) as silent:
         url = f'http://127.0.0.1:{silent.getsockname()[1]}'
         command = [sys.executable, '-m', 'cognitive3d_ros.cli.main', 'spool', 'drain', spool]
         process = subprocess.Popen(
-            [*command, '--gateway', url, '--key', 'k'], stderr=subprocess.PIPE, text=True
+            [*command, '--gateway', url, '--key', 'k'],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         silent.settimeout(60)
         silent.accept()[0].close()
         for _ in range(20):
-            process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 1
-    with process.stderr:
-        text = process.stderr.read()
+            process.send_signal(number)
+        out, text = process.communicate(timeout=60)
+        assert process.returncode == 1
+    assert '0 parts delivered, 0 put in quarantine, ' in out
     assert 'c3d: interrupted' in text
     assert 'Traceback' not in text
+
+
+@pytest.mark.parametrize('what', ['journal', 'lock'])
+def test_drain_says_that_something_was_left_alone(c3d, spool, tmp_path, what):
+    if what == 'journal':
+        (spool / 'sessions' / SECOND / 'journal').unlink()
+    (spool / 'sessions' / (SECOND if what == 'journal' else '') / what).mkdir()
+    with running_gateway(tmp_path / 'store', key='k') as gateway:
+        code, out, err = c3d('drain', spool, '--gateway', gateway.url, '--key', 'k', '--json')
+    assert code == 3
+    facts = json.loads(out)
+    (fault,) = facts['faults']
+    assert f'{what}: not a' in fault
+    assert fault in err
+    assert facts['left'] == 0
+
+
+def test_drain_fails_where_a_session_stays_open(c3d, spool, tmp_path, monkeypatch):
+    monkeypatch.setattr('cognitive3d_ros.cli.spool._close_sessions', lambda _: [])
+    with running_gateway(tmp_path / 'store', key='k') as gateway:
+        code, out, _ = c3d('drain', spool, '--gateway', gateway.url, '--key', 'k', '--json')
+    assert code == 1
+    assert json.loads(out)['left_open'] == [SECOND]
+
+
+def test_drain_takes_no_store_whatever_was_removed_of_it(c3d, spool, tmp_path):
+    store = tmp_path / 'store'
+    with running_gateway(store, key='k') as gateway:
+        assert c3d('drain', spool, '--gateway', gateway.url, '--key', 'k')[0] == 0
+        (store / 'quarantine').mkdir()
+        (store / 'quarantine' / 'damaged').touch()
+        (store / 'lock').unlink()
+        before = sorted(store.rglob('*'))
+        code, out, err = c3d('drain', store, '--gateway', gateway.url, '--key', 'k')
+    assert (code, out) == (1, '')
+    assert 'is the store of a gateway' in err
+    assert sorted(store.rglob('*')) == before
 
 
 def test_drain_needs_to_know_where_to(c3d, spool):
@@ -364,8 +405,9 @@ def test_drain_needs_to_know_where_to(c3d, spool):
         ('--key', '', 'it is empty'),
         ('--key', 'secret key', 'it holds more than a key'),
         ('--params', '', 'is empty: a path is wanted'),
-        ('--timeout', 'nan', 'invalid'),
-        ('--timeout', '-1', 'invalid'),
+        ('--timeout', 'nan', 'a number of seconds from 0 is wanted'),
+        ('--timeout', '-1', 'a number of seconds from 0 is wanted'),
+        ('--timeout', '1 h', 'a number of seconds from 0 is wanted'),
     ],
 )
 def test_drain_refuses_what_could_never_deliver(c3d, spool, option, value, why):

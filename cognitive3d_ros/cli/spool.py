@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cognitive3d_ros.cli.output import (
     add_json,
+    interruptible,
     path_argument,
     plural,
     print_json,
     printable,
     table,
 )
-from cognitive3d_ros.errors import SpoolError
 from cognitive3d_ros.log import StderrLog
 
 if TYPE_CHECKING:
@@ -104,9 +105,12 @@ def _key(text: str) -> str:
 
 def _seconds(text: str) -> float:
     """Return a time to wait."""
-    seconds = float(text)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
     if not seconds >= 0:  # NaN too
-        raise ValueError
+        raise argparse.ArgumentTypeError(f'{text!r}: a number of seconds from 0 is wanted')
     return seconds
 
 
@@ -187,7 +191,7 @@ def recover(args: argparse.Namespace) -> int:
     spool = _open(args.spool)
     try:
         closed = _close_sessions(spool)
-        left = sorted(spool.live | {one.session_id for one in spool.unended()})
+        left = _left_open(spool)
         quarantined = _quarantined(spool)
     finally:
         spool.close()
@@ -210,7 +214,12 @@ def recover(args: argparse.Namespace) -> int:
 
 
 def drain(args: argparse.Namespace) -> int:
-    """Deliver all there is; 1 if something is left, 3 if something had to be put aside."""
+    """Deliver all there is; 1 if something is left, 3 if something was not as it should be."""
+    with interruptible():
+        return _drain(args)
+
+
+def _drain(args: argparse.Namespace) -> int:
     from cognitive3d_ros.parameters import load_yaml, parse
     from cognitive3d_ros.upload.keys import ApplicationKey
     from cognitive3d_ros.upload.transport import RequestsTransport
@@ -242,7 +251,12 @@ def drain(args: argparse.Namespace) -> int:
             log=StderrLog(),
             require_ack=config is None or config.upload.require_ack_header,
         )
-        empty = uploader.drain(float('inf') if args.timeout is None else args.timeout)
+        interrupted = empty = False
+        try:
+            empty = uploader.drain(float('inf') if args.timeout is None else args.timeout)
+        except KeyboardInterrupt:
+            interrupted = True  # what has become of it is told first
+        left_open = _left_open(spool)
         left, quarantined = spool.usage(), _quarantined(spool)
         delivered = _delivered(spool)
     finally:
@@ -256,6 +270,8 @@ def drain(args: argparse.Namespace) -> int:
                 'quarantined': quarantined,
                 'left': left.parts,
                 'left_bytes': left.size_bytes,
+                'left_open': left_open,
+                'faults': spool.faults,
                 'last_error': uploader.last_error,
             }
         )
@@ -264,11 +280,20 @@ def drain(args: argparse.Namespace) -> int:
             f'{printable(args.spool)}: {plural(delivered, "part")} delivered, {quarantined} put in '
             f'quarantine, {left.parts} left'
         )
+    if interrupted:
+        raise KeyboardInterrupt
     if not empty:
         if uploader.last_error:
             print(f'c3d: {printable(uploader.last_error)}', file=sys.stderr)
         return 1
-    return 3 if quarantined else 0
+    if left_open:
+        return 1
+    return 3 if quarantined or spool.faults else 0
+
+
+def _left_open(spool: Spool) -> list[str]:
+    """Return the sessions that should have been closed, and are not."""
+    return sorted(spool.live | {one.session_id for one in spool.unended()})
 
 
 def retry(args: argparse.Namespace) -> int:
@@ -292,10 +317,9 @@ def retry(args: argparse.Namespace) -> int:
 def _open(root: Path) -> Spool:
     """Take possession of a spool that is there; nothing of it is evicted."""
     from cognitive3d_ros.spool import Spool, SpoolLimits
-    from cognitive3d_ros.spool.survey import NO_SPOOL, is_spool
+    from cognitive3d_ros.spool.survey import check_is_spool
 
-    if not is_spool(root):
-        raise SpoolError(NO_SPOOL.format(root))
+    check_is_spool(root)
     log = StderrLog()
     return Spool.open(root, limits=SpoolLimits(1 << 62, 0), log=log.warning)
 
