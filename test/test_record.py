@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,12 +15,13 @@ from husky import ODOMETRY, Odometry, hand_converted
 from recording_rig import REQUIRED, Lines, Rig, Stored
 
 from cognitive3d_ros import open_session
-from cognitive3d_ros.bags import open_bag
+from cognitive3d_ros.bags import door, open_bag
 from cognitive3d_ros.bags.door import record_bag
 from cognitive3d_ros.cli.main import main
 from cognitive3d_ros.errors import BagError, SessionError, SpoolLockedError
 from cognitive3d_ros.parameters import parse
 from cognitive3d_ros.recording.accounts import adds_up
+from cognitive3d_ros.session.verify import Kind, verify
 from cognitive3d_ros.spool import Spool
 
 NO_TURN = (0.0, 0.0, 0.0, 1.0)
@@ -588,8 +592,12 @@ def test_a_session_that_the_spool_holds_is_not_recorded_twice(tmp_path) -> None:
     bag = write_bag(tmp_path, 'mcap', driving(MAKE, 1))
     _, stored = record(bag, tmp_path / 'spool')
     before = stored.parts()
-    with pytest.raises(SessionError, match=f'holds session {START // S}_rover-07 already'):
+    with pytest.raises(
+        SessionError, match=f'holds session {START // S}_rover-07 already'
+    ) as raised:
         record(bag, tmp_path / 'spool')
+    folder = tmp_path / 'spool' / 'sessions' / f'{START // S}_rover-07'
+    assert f'to record it again, remove or move {folder}' in str(raised.value)
     assert stored.parts() == before
 
 
@@ -707,6 +715,39 @@ def test_the_command_says_what_is_wrong_and_goes_on(tmp_path, params, capsys) ->
     (facts,) = json.loads(capsys.readouterr().out)['recordings']
     assert facts['problems'] == ['no pose could be recorded: /tf is not in the recording']
     assert facts['session_id'] == f'{START // S}_rover'
+
+
+def test_the_command_says_that_the_disk_is_full(tmp_path, params, capsys) -> None:
+    bag = str(write_bag(tmp_path, 'mcap', driving(MAKE, 2)))
+    with Path(params).open('a') as file:
+        file.write(f'    spool.min_free_bytes: {1 << 60}\n')
+    assert main(['record', bag, '--params', params, '--spool', str(tmp_path / 'spool')]) == 3
+    told = capsys.readouterr().out
+    assert 'the disk is full: records were refused (' in told
+    assert '(20 of gaze, 1 of sensors)' in told
+    assert f'spool.min_free_bytes ({1 << 60})' in told
+    assert 'tf never linked' not in told
+    (gap,) = (f for f in verify(open_session(tmp_path / 'spool')) if f.kind is Kind.GAP)
+    assert gap.text.endswith('counted 0 without a pose, and said: gaze: 20 spool_full')
+
+
+def test_sigterm_ends_the_command_as_ctrl_c_does(tmp_path, params, capsys, monkeypatch) -> None:
+    bag = str(write_bag(tmp_path, 'mcap', driving(MAKE, 2)))
+    spool = tmp_path / 'spool'
+    hand_over = door._Door._hand_over
+
+    def cut(self, message):
+        hand_over(self, message)
+        if self._messages == 50:
+            self._recorder.flush()
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(door._Door, '_hand_over', cut)
+    assert main(['record', bag, '--params', params, '--spool', str(spool)]) == 1
+    assert 'c3d: interrupted' in capsys.readouterr().err
+    assert main(['spool', 'recover', str(spool)]) == 0
+    (note,) = (f for f in verify(open_session(spool)) if 'abnormalEnd' in f.text)
+    assert note.kind is Kind.NOTE
 
 
 def test_the_commands_usage(tmp_path, params, capsys) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -308,9 +308,26 @@ class _Door:
         stamp_ns = said.time.sec * NS_PER_S + said.time.nanosec
         self._recorder.annotation(said.stream_name, said.key, said.value, stamp_ns)
 
+    def _refused(self) -> Iterator[str]:
+        """Say what a full disk has refused, and what to do."""
+        refused = {
+            key[1]: count
+            for key, count in self._ledger.snapshot().items()
+            if isinstance(key, tuple) and key[0] is Drop.SPOOL_FULL and count
+        }
+        if refused:
+            limits = self._config.spool
+            each = ', '.join(f'{count} of {name}' for name, count in sorted(refused.items()))
+            yield (
+                f'the disk is full: records were refused ({each}); of the disk spool.min_free_bytes '
+                f'({limits.min_free_bytes}) stay free for others, and the spool may hold spool.max_bytes '
+                f'({limits.max_bytes}): make room, or set these'
+            )
+
     def _result(self, status: Status) -> BagResult:
         facts, ledger = self._bag.facts, self._ledger
-        advice = self._tf.advice(use_sim_time=self._config.use_sim_time, poses=status.pose_samples)
+        taken = status.pose_samples + ledger.value((Drop.SPOOL_FULL, 'gaze'))
+        advice = self._tf.advice(use_sim_time=self._config.use_sim_time, poses=taken)
         return BagResult(
             source=facts.name,
             session_id=status.session_id,
@@ -324,7 +341,7 @@ class _Door:
             dropped_records=ledger.value(Count.DROPPED_RECORDS),
             dropped_events=ledger.value(Count.DROPPED_EVENTS),
             unreadable=dict(self._unreadable),
-            problems=(*self._bag.problems, *self._problems, *advice),
+            problems=(*self._bag.problems, *self._problems, *self._refused(), *advice),
             not_held=facts.lost,
         )
 

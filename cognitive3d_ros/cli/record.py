@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from cognitive3d_ros.cli.output import (
     add_json,
+    interruptible,
     length,
     path_argument,
     plural,
@@ -75,14 +76,15 @@ def run(args: argparse.Namespace) -> int:
         progress = _no_progress if args.json or not sys.stderr.isatty() else _progress(bag.name)
         outcome: BagResult | Cognitive3dError
         try:
-            outcome = record_bag(
-                bag,
-                config,
-                args.spool,
-                odom_tf=args.odom_tf,
-                log=_Warnings(),
-                on_progress=progress,
-            )
+            with interruptible():
+                outcome = record_bag(
+                    bag,
+                    config,
+                    args.spool,
+                    odom_tf=args.odom_tf,
+                    log=_Warnings(),
+                    on_progress=progress,
+                )
         except (BagError, SessionError, SpoolError) as error:
             outcome = error  # the next bag may be better
         progress(1.0)

@@ -307,9 +307,9 @@ def _gaps(session: Session) -> Iterator[Finding]:
     if missing <= counted:
         yield Finding(Kind.NOTE, f'{text}: tf had no pose then, as the recorder counted')
     else:
-        dropped = _last(session, Count.DROPPED_RECORDS.value) or 0
-        more = f', and {dropped:g} records dropped' if dropped else ''
-        yield Finding(Kind.GAP, f'{text}; the recorder counted {counted:g} without a pose{more}')
+        said = str(session.properties.get(LOST, '')).split('; ')
+        lost = ''.join(f', and said: {each}' for each in said if each.startswith('gaze: '))
+        yield Finding(Kind.GAP, f'{text}; the recorder counted {counted:g} without a pose{lost}')
 
 
 def _places(session: Session) -> Iterator[Finding]:
