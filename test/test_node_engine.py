@@ -77,9 +77,11 @@ def shown(monkeypatch):
 
     monkeypatch.setattr(status, '_PATIENCE_S', 0.1)
 
-    def shown(engine):
+    def shown(engine, which=0):
         filled = SimpleNamespace(header=SimpleNamespace(stamp=None))
-        found = status.diagnostics(Time(), 'node', engine.state(), engine).status[0]
+        name = {0: 'recorder', 1: 'spool'}[which]
+        found = status.diagnostics(Time(), 'node', engine.state(), engine).status[which]
+        assert found.name == f'node: {name}'
         warns = found.level == DiagnosticStatus.WARN
         last_error = status.message(filled, None, engine.state(), engine).last_error
         return last_error, found.message if warns else ''
@@ -372,6 +374,22 @@ def test_a_disk_that_refuses_in_mid_session(make, monkeypatch, code):
     assert names == ['c3d.sessionStart', 'afterwards', 'c3d.sessionEnd']
     assert any(os.strerror(code) in text for text in make.log.of('warning'))
     assert not [text for text in make.log.lines if 'fault' in text[1]]
+
+
+def test_a_spool_that_cannot_be_written_is_shown_as_such(make, shown):
+    engine = make(**{'spool.flush_s': 0.05})
+    engine.activate()
+    root = engine.spool.root
+    assert shown(engine, 1)[1] == ''
+    root.rename(root.with_name('away'))
+    root.touch()
+    until(lambda: engine.spool.error)
+    assert 'cannot be written: ' in shown(engine, 1)[1]
+    assert 'Not a directory' in shown(engine, 1)[1]
+    root.unlink()
+    root.with_name('away').rename(root)
+    until(lambda: not engine.spool.error)
+    assert 'cannot be written' not in shown(engine, 1)[1]
 
 
 def test_what_the_disk_refuses_to_the_last_is_counted_and_said(make, monkeypatch):

@@ -99,6 +99,7 @@ def diagnostics(stamp: Time, node: str, state: str, engine: Engine) -> Diagnosti
     waiting = engine.not_ready if engine.waiting_s >= _PATIENCE_S else ''
     trouble = '; '.join(filter(None, (waiting, _no_frame(recorder), recorder.error)))
     full = 'full: the least important parts are dropped' if engine.spool.full else ''
+    refused = f'cannot be written: {error}' if (error := engine.spool.error) else ''
     activity = engine.uploader.activity()
     held_up = '' if activity.good else str(activity)
     goes_on = str(activity) if engine.config.upload.enabled else _upload_state(engine)
@@ -106,7 +107,13 @@ def diagnostics(stamp: Time, node: str, state: str, engine: Engine) -> Diagnosti
         header=Header(stamp=stamp),
         status=[
             status('recorder', trouble, engine.not_ready or state, session, *_OF_RECORDER),
-            status('spool', full, f'{usage.parts} parts to deliver', spool, *_OF_SPOOL),
+            status(
+                'spool',
+                '; '.join(filter(None, (refused, full))),
+                f'{usage.parts} parts to deliver',
+                spool,
+                *_OF_SPOOL,
+            ),
             status('uploads', held_up, goes_on, uploads, *_OF_UPLOADS),
             *(
                 status(f'{kind} {name}', *_sensor(engine, f'{kind}.{name}'))
