@@ -1,5 +1,6 @@
 """Editing a session, its comment, and where the pictures of a log lie."""
 
+import dataclasses
 import errno
 import re
 
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from stored import (
     PROPERTIES,
     SESSION,
+    annotation,
     at,
     body,
     cloud_record,
@@ -26,9 +28,11 @@ from cognitive3d_ros.comments import parse_blocks
 from cognitive3d_ros.errors import ExportError
 from cognitive3d_ros.session import saving
 from cognitive3d_ros.session.records import (
+    Annotation,
     CameraFrame,
     DynamicSnapshot,
     Event,
+    PointCloud,
     PoseSample,
     Record,
     SensorRecord,
@@ -93,7 +97,8 @@ def test_clearing_and_inserting_in_time_order(session, tmp_path):
     moved = DynamicSnapshot(
         at(3), 'body', (1.0, 0.0, 0.0), (0.0, 0.0, 0.0, 1.0), ({'enabled': True},)
     )
-    frame = session.camera('front')[1]
+    # What is put in is held to be a picture; the frames of this session are none.
+    frame = dataclasses.replace(session.camera('front')[1], data=b'\xff\xd8\xff\xd9')
     assert copy.insert(late) == 0
     assert copy.insert(early) == 0
     assert copy.insert(reading) == 2  # behind those of its time
@@ -110,6 +115,9 @@ def test_what_is_no_record_cannot_be_put_in(session, tmp_path):
     for wrong in ('text', Record(1.0), SensorRecord(1.0, 0, 'f', (0,) * 7)):
         with pytest.raises(TypeError):
             copy.insert(wrong)
+    for time in ('x', True, None):
+        with pytest.raises(TypeError, match='a time in seconds since the epoch is wanted, not '):
+            copy.insert(Event(time, 'e', (0.0, 0.0, 0.0)))
     copy.insert(PoseSample(at(1), (float('nan'), 0.0, 0.0), (0.0, 0.0, 0.0, 1.0)))
     with pytest.raises(ExportError, match='cannot be stored'):
         copy.save(tmp_path / 'saved')
@@ -246,8 +254,35 @@ UPRIGHT = (0.0, 0.0, 0.0, 1.0)
 
 def framed(**fields):
     frame = {'time': at(1), 'seq': 0, 'frame_id': 'f', 'pose': (0, 0, 0, *UPRIGHT)}
-    more = {'camera_id': 'c', 'format': 'jpeg', 'width': 1, 'height': 1, 'data': b'x'}
+    data = b'\xff\xd8\xff\xd9'
+    more = {'camera_id': 'c', 'format': 'jpeg', 'width': 1, 'height': 1, 'data': data}
     return CameraFrame(**(frame | more | fields))
+
+
+def clouded(data):
+    where = at(1), 0, 'f', (0, 0, 0, *UPRIGHT), 'top'
+    return PointCloud(*where, 1, 'float32', 'none', 'none', 0, 3, data)
+
+
+def annotated(**fields):
+    said = {'annotation_time': at(1), 'stream_name': '', 'key': 'comment', 'value': 'wet'}
+    return Annotation(at(1), 'c3d.annotation', (0.0, 0.0, 0.0), **(said | fields))
+
+
+def test_what_an_annotation_says_is_saved(tmp_path):
+    folder = whole(tmp_path / 'one')
+    write(folder, 'events', 3, 'events', [annotation(6, 'comment', 'wet')])
+    copy = open_session(folder).edit()
+    at_index, before = next((n, e) for n, e in enumerate(copy) if isinstance(e, Annotation))
+    copy.remove(at_index)
+    changed = dataclasses.replace(before, value='dry', annotation_time=at(2))
+    copy.insert(changed)
+    copy.insert(annotated(value='new'))
+    saved = open_session(copy.save(tmp_path / 'saved')).annotations
+    told = {(each.annotation_time, each.key, each.value) for each in saved}
+    assert (at(2), before.key, 'dry') in told
+    assert (at(1), 'comment', 'new') in told
+    assert (before.annotation_time, before.key, before.value) not in told
 
 
 @pytest.mark.parametrize(
@@ -278,15 +313,31 @@ def framed(**fields):
             'not JSON compliant',
         ),
         (SeriesSample(at(1), 's', NOT_A_NUMBER), 'value: a finite number wanted, not nan'),
+        (SeriesSample(at(1), 's', '1'), "value: a finite number wanted, not '1'"),
         (SeriesSample(at(1), 's', 'text'), "value: a finite number wanted, not 'text'"),
         (framed(time=-5.0), r'time: 0 to \d+ s wanted'),
         (framed(pose=(NOT_A_NUMBER, 0, 0, *UPRIGHT)), 'pose: 7 finite numbers wanted'),
         (framed(pose=(1e300, 0, 0, *UPRIGHT)), 'pose: 7 finite numbers wanted'),
         (framed(pose=(0,) * 7), r'pose\[3:\]: a unit quaternion'),
         (framed(pose=None), 'pose: 7 finite numbers wanted, not None'),
-        (framed(width=-1), 'a record that cannot be stored'),
-        (framed(seq=1 << 70), 'a record that cannot be stored'),
-        (framed(data='text'), 'a record that cannot be stored'),
+        (framed(width=-1), 'width: a whole number from 0 to 65535 wanted, not -1'),
+        (framed(seq=-1), 'seq: a whole number from 0 to 4294967295 wanted, not -1'),
+        (framed(seq=1 << 70), 'seq: a whole number from 0 to 4294967295 wanted, not 1180'),
+        (framed(height=1.5), 'height: a whole number from 0 to 65535 wanted, not 1.5'),
+        (framed(data='text'), "data: bytes wanted, not 'text'"),
+        (framed(data=b''), 'data: the bytes of a picture wanted, there are none'),
+        (framed(data=b'junk'), "data: a JPEG wanted, not b'junk'"),
+        (framed(width=0), 'width: at least 1 wanted, not 0'),
+        (framed(height=0), 'height: at least 1 wanted, not 0'),
+        (framed(hfov_degrees=NOT_A_NUMBER), 'hfov_degrees: 0 to 360 wanted, not nan'),
+        (framed(vfov_degrees=-1.0), 'vfov_degrees: 0 to 360 wanted, not -1.0'),
+        (clouded(b''), 'data: the block '),
+        (clouded(b'junkjunk'), 'data: the block '),
+        (
+            annotated(annotation_time=NOT_A_NUMBER),
+            r'annotation_time: -\d+ to \d+ s wanted, not nan',
+        ),
+        (annotated(key=1), 'key: a text wanted, not 1'),
         (framed(camera_id=None), 'a record that cannot be stored'),
     ],
 )

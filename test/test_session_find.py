@@ -385,15 +385,17 @@ def test_poses_are_counted_as_they_are_read(tmp_path):
 
 def test_the_ends_of_time_have_the_first_and_the_last(long_session):
     session = open_session(long_session)
-    for time, index in ((-np.inf, 0), (-1e300, 0), (np.inf, -1), (1e300, -1), (10**12, -1)):
+    ends = ((np.inf, -1), (1e300, -1), (10**12, -1), (10**400, -1), (-(10**400), 0))
+    for time, index in ((-np.inf, 0), (-1e300, 0), *ends):
         assert session.nearest(PoseSample, time) == session.poses[index]
         assert session.timeline(PoseSample).nearest(PoseSample, time) == session.poses[index]
     assert len(session.find(PoseSample, -np.inf, np.inf)) == len(session.poses)
-    assert session.pose_at(np.inf) is None
+    assert session.pose_at(np.inf) is session.pose_at(10**400) is None
+    assert session.find(PoseSample, 10**400) == []
     assert session.find(PoseSample, np.float32(0), np.int64(1)) == []
 
 
-@pytest.mark.parametrize('wrong', ['a', None, b'1', [1.0], 1j])
+@pytest.mark.parametrize('wrong', ['a', None, b'1', [1.0], 1j, True, np.True_])
 def test_what_is_no_number_is_no_time(long_session, wrong):
     session = open_session(long_session)
     for call in (

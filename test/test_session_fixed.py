@@ -74,6 +74,8 @@ def test_arrays_are_read_only(session):
             array[...] = 0
         with pytest.raises(ValueError, match='cannot set WRITEABLE'):
             array[:].flags.writeable = True  # of a view that a caller made
+        with pytest.raises(ValueError, match='cannot set WRITEABLE'):
+            array.setflags(write=True)
 
 
 def test_a_copy_of_an_array_can_be_written(session):

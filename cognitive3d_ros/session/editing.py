@@ -26,7 +26,8 @@ from cognitive3d_ros.session.records import (
     Record,
     SeriesSample,
 )
-from cognitive3d_ros.session.saving import save
+from cognitive3d_ros.session.saving import check_new, save
+from cognitive3d_ros.session.timeline import is_number
 
 if TYPE_CHECKING:
     from cognitive3d_ros.session.session import Session
@@ -75,9 +76,15 @@ class EditedSession(Sequence[Record]):
         return parse_blocks(self.comment)
 
     def insert(self, record: Record) -> int:
-        """Put a record in at its time, behind those of the same time; return its index."""
+        """Put a record in at its time, behind those of the same time; return its index.
+
+        Raises TypeError for what is no record, or has no time.
+        """
         if not isinstance(record, _STORED):
             raise TypeError(f'a record of a session is wanted, not {type(record).__name__}')
+        if not is_number(record.time):
+            wanted = 'a time in seconds since the epoch is wanted'
+            raise TypeError(f'{wanted}, not {record.time!r:.80}')
         at = bisect.bisect_right(self._times, record.time)
         self._new.append(record)
         self._times.insert(at, record.time)
@@ -126,6 +133,8 @@ class EditedSession(Sequence[Record]):
                 record = self._record(ref)
             except ReadError as error:
                 raise ExportError(str(error)) from None
+            if ref < 0:
+                check_new(record)
             yield record
 
     def _record(self, ref: int) -> Record:

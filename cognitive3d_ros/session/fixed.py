@@ -13,9 +13,13 @@ A = TypeVar('A', bound=np.generic)
 
 
 def fixed(array: NDArray[A]) -> NDArray[A]:
-    """Return an array after making it read-only; a copy of it can be written."""
+    """Return an array that is read-only, and so is the one that was given; a copy of it can be written.
+
+    It is a view: nobody can make it writeable again, as the owner of an array could.
+    """
     array.flags.writeable = False
-    return array
+    view: NDArray[A] = array.view()
+    return view
 
 
 class FixedDict(dict[K, V]):

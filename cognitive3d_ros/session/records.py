@@ -302,9 +302,11 @@ class PointCloud(LidarRecord):
             from cognitive3d_ros.wire import clouds  # and zstandard with it
 
             points = clouds.read(self.content)
-            for array in (points.positions, points.colors, points.intensities):
-                if array is not None:
-                    fixed(array)
-            object.__setattr__(self, '_points', points)
+            fixed_points = clouds.Points(
+                fixed(points.positions),
+                None if points.colors is None else fixed(points.colors),
+                None if points.intensities is None else fixed(points.intensities),
+            )
+            object.__setattr__(self, '_points', fixed_points)
         assert self._points is not None
         return self._points

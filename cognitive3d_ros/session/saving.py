@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import numbers
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -14,10 +15,12 @@ import numpy as np
 from cognitive3d_ros.errors import ExportError, FormatError, SpoolError
 from cognitive3d_ros.results import work_folder
 from cognitive3d_ros.session.records import (
+    Annotation,
     CameraFrame,
     DynamicSnapshot,
     Event,
     LidarRecord,
+    PointCloud,
     PoseSample,
     PropertyValue,
     Record,
@@ -38,6 +41,16 @@ _PENDING_BYTES = 8 << 20
 _LAST_S = (2**63 - 1) / 1e9  # times inside are nanoseconds in 64 bits
 _UNIT = 1e-3
 """How far from 1 the norm of a rotation may be: five decimals, or a float32, are closer."""
+_WHOLE = {
+    'seq': 32,
+    'width': 16,
+    'height': 16,
+    'point_count': 32,
+    'voxel_leaf_mm': 16,
+    'zstd_level': 8,
+}
+"""The whole numbers of sensor records, and how many bits the data format has for each."""
+_JPEG_STARTS = b'\xff\xd8'
 _KLASSES = {
     'gaze': 'pose',
     'events': 'events',
@@ -139,7 +152,8 @@ def _json_entry(record: Record) -> tuple[str, bytes]:
         entry = bodies.pose_entry(record.time_ns, record.p, record.r)
         return 'gaze', entry if record.g is None else _with(entry, f'"g":{vector(record.g)}')
     if isinstance(record, Event):
-        entry = bodies.event_entry(record.name, record.time_ns, record.point, record.properties)
+        properties = _event_properties(record)
+        entry = bodies.event_entry(record.name, record.time_ns, record.point, properties)
         if record.dynamic_id is not None:
             entry = _with(entry, f'"dynamicId":{json.dumps(record.dynamic_id)}')
         return 'events', entry
@@ -154,6 +168,70 @@ def _json_entry(record: Record) -> tuple[str, bytes]:
     raise ExportError(f'{type(record).__name__} is no kind of record that is stored')
 
 
+def _event_properties(event: Event) -> Mapping[str, PropertyValue]:
+    """Return the properties of an event; those of an annotation say what its fields do."""
+    if not isinstance(event, Annotation):
+        return event.properties
+    fields: dict[str, PropertyValue] = {
+        'annotation_time': event.annotation_time,
+        **{name: getattr(event, name) for name in ('stream_name', 'key', 'value')},
+    }
+    unsaid = {'annotation_time': event.time, 'stream_name': '', 'key': '', 'value': ''}
+    said = {**unsaid, **event.properties}
+    changed = {name: value for name, value in fields.items() if said[name] != value}
+    return {**event.properties, **changed}
+
+
+def check_new(record: Record) -> None:
+    """Check what a record that was put in holds. Raises ExportError for what no reader could read.
+
+    Those of the session itself are saved as they are: they may be damaged, and not by who edits them.
+    """
+    _check_numbers(record)
+    if isinstance(record, CameraFrame):
+        for name in ('width', 'height'):
+            if getattr(record, name) < 1:
+                _refuse(record, f'{name}: at least 1 wanted, not {getattr(record, name)}')
+        for name in ('hfov_degrees', 'vfov_degrees'):
+            value = getattr(record, name)
+            if not _finite(value, 1) or not 0 <= value <= 360:
+                _refuse(record, f'{name}: 0 to 360 wanted, not {value!r:.100}')
+        if not record.data:
+            _refuse(record, 'data: the bytes of a picture wanted, there are none')
+        if record.format == 'jpeg' and not record.data.startswith(_JPEG_STARTS):
+            _refuse(record, f'data: a JPEG wanted, not {record.data[:20]!r}')
+    elif isinstance(record, PointCloud):
+        from cognitive3d_ros.wire import clouds  # and zstandard with it
+
+        try:
+            clouds.read(record.content)
+        except FormatError as error:
+            _refuse(record, f'data: {error}')
+
+
+def _check_sensor(record: SensorRecord) -> None:
+    for name, bits in _WHOLE.items():
+        value = getattr(record, name, 0)
+        is_whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+        if not is_whole or not 0 <= value < 1 << bits:
+            wanted = f'a whole number from 0 to {(1 << bits) - 1} wanted'
+            _refuse(record, f'{name}: {wanted}, not {value!r:.100}')
+    if isinstance(record, CameraFrame | PointCloud) and not isinstance(record.data, bytes):
+        _refuse(record, f'data: bytes wanted, not {record.data!r:.100}')
+    if not _finite(record.pose, 7):
+        _refuse(record, f'pose: 7 finite numbers wanted, not {record.pose!r:.100}')
+
+
+def _check_annotation(record: Annotation) -> None:
+    time = record.annotation_time
+    if not _finite(time, 1) or abs(time) > _LAST_S:
+        wanted = f'{-_LAST_S:.0f} to {_LAST_S:.0f} s wanted'
+        _refuse(record, f'annotation_time: {wanted}, not {time!r:.100}')
+    for name in ('stream_name', 'key', 'value'):
+        if not isinstance(getattr(record, name), str):
+            _refuse(record, f'{name}: a text wanted, not {getattr(record, name)!r:.100}')
+
+
 def _check_numbers(record: Record) -> None:
     """Refuse what no session holds: a time, a place or a rotation that is none. Raises ExportError."""
     if not _finite(record.time, 1) or not 0 <= record.time <= _LAST_S:
@@ -166,9 +244,10 @@ def _check_numbers(record: Record) -> None:
             places['g'] = record.g
     elif isinstance(record, Event):
         places['point'] = record.point
+        if isinstance(record, Annotation):
+            _check_annotation(record)
     elif isinstance(record, SensorRecord):
-        if not _finite(record.pose, 7):
-            _refuse(record, f'pose: 7 finite numbers wanted, not {record.pose!r:.100}')
+        _check_sensor(record)
         places['pose[:3]'], rotations['pose[3:]'] = record.pose[:3], record.pose[3:]
     elif isinstance(record, SeriesSample) and not _finite(record.value, 1):
         _refuse(record, f'value: a finite number wanted, not {record.value!r:.100}')
@@ -183,9 +262,11 @@ def _check_numbers(record: Record) -> None:
 def _finite(value: Any, count: int) -> bool:
     """Say whether a value is so many finite numbers; those of cameras and lidars are stored as float32."""
     try:
-        numbers = np.asarray(value, dtype=np.float64)
+        if np.asarray(value).dtype.kind in 'USb':
+            return False  # a text that looks like a number is none, nor is a truth value
+        found = np.asarray(value, dtype=np.float64)
         limit = np.finfo(np.float32).max if count == 7 else np.inf
-        return numbers.size == count and bool((np.abs(numbers) < limit).all())
+        return found.size == count and bool((np.abs(found) < limit).all())
     except (TypeError, ValueError, OverflowError):
         return False
 
@@ -214,5 +295,5 @@ def _sensor_entry(record: CameraFrame | LidarRecord) -> tuple[str, bytes]:
         if isinstance(wire, CameraFrameRecord):
             return 'camera', capnp_codec.camera_entry(wire)
         return 'lidar', capnp_codec.lidar_entry(wire)
-    except capnp.KjException as error:
-        _refuse(record, str(error).partition('\n')[0])
+    except capnp.KjException:  # its words are those of a library
+        _refuse(record, 'a value is not of the type that the data format has for it')

@@ -315,9 +315,9 @@ def to_record(record: WireRecord, convention: str) -> SensorRecord:
         )
     scan: Any = record.scan
     content = {name: getattr(scan, name) for name in type(scan).__dataclass_fields__}
-    for value in content.values():
+    for name, value in content.items():
         if isinstance(value, np.ndarray):
-            fixed(value)  # its part is held for the next who asks
+            content[name] = fixed(value)  # its part is held for the next who asks
     return _kind(record)(**where, sensor_id=record.sensor_id, **content)  # type: ignore[call-arg]
 
 

@@ -112,11 +112,20 @@ def moment(time: Any) -> float:
 
     Raises TypeError for what is no number, and ValueError for NaN.
     """
-    if not isinstance(time, numbers.Real):
+    if not is_number(time):
         raise TypeError(f'a time in seconds since the epoch is wanted, not {time!r:.80}')
-    if math.isnan(time):
+    try:
+        moment = float(time)
+    except OverflowError:  # a whole number of hundreds of digits
+        return math.inf if time > 0 else -math.inf
+    if math.isnan(moment):
         raise ValueError('a time in seconds since the epoch is wanted, not NaN')
-    return float(time)
+    return moment
+
+
+def is_number(value: object) -> bool:
+    """Say whether a value is a real number; a truth value is none."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 def readable(read: Callable[[int], R], indices: Iterable[int]) -> Iterator[R]:
