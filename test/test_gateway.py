@@ -729,7 +729,7 @@ def test_the_spool_of_an_offline_recording_is_no_store(tmp_path):
         Store(root).close()
 
 
-@pytest.mark.parametrize('how', ['lock', 'mark', 'copy'])
+@pytest.mark.parametrize('how', ['lock', 'mark', 'copy', 'copy with quarantine'])
 def test_no_recorder_takes_a_store(tmp_path, how):
     """Its parts would be sent and deleted. What is refused is left as it was, for the next who asks too."""
     root = tmp_path / 'store'
@@ -738,9 +738,9 @@ def test_no_recorder_takes_a_store(tmp_path, how):
     store.close()
     if how != 'lock':
         (root / 'lock').unlink()
-    if how == 'copy':  # of a store of an older version
+    if how.startswith('copy'):  # of a store of an older version
         (root / 'store').unlink()
-    else:
+    if how != 'copy':
         (root / 'quarantine').mkdir()
         (root / 'quarantine' / 'damaged').touch()
     before = sorted(root.rglob('*'))

@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 from cognitive3d_ros.spool.fs import REAL_FS
+from cognitive3d_ros.spool.quarantine import REASON_SUFFIX
 from cognitive3d_ros.spool.session import JOURNAL
 
 LAST_SECOND = 'last_second'
@@ -26,8 +27,11 @@ def is_store(root: Path) -> bool:
 
 def is_spool(root: Path) -> bool:
     """Say whether a folder is a spool: it has sessions, and what a gateway's store has not."""
-    marks = (root / 'quarantine', root / LAST_SECOND)
-    ours = any(os.path.lexists(mark) for mark in marks) or _lock(root).strip().isdigit()
+    ours = (
+        os.path.lexists(root / LAST_SECOND)
+        or _lock(root).strip().isdigit()
+        or _is_quarantine_of_spool(root / 'quarantine')
+    )
     return ours and (root / 'sessions').is_dir() and not is_store(root)
 
 
@@ -50,6 +54,14 @@ def why_no_spool(root: Path) -> str | None:
         f'{root} has sessions, but neither quarantine nor {LAST_SECOND} nor lock of a spool beside them: it '
         'may be the store of a gateway; a spool, whose parts are deleted once sent, needs its own folder'
     )
+
+
+def _is_quarantine_of_spool(folder: Path) -> bool:
+    """Say whether a folder is a recorder's quarantine: it is empty, or there are reasons beside the files."""
+    if not folder.is_dir():
+        return False
+    names = [path.name for path in folder.iterdir()]
+    return not names or any(name.endswith(REASON_SUFFIX) for name in names)
 
 
 def _lock(root: Path) -> str:
