@@ -270,6 +270,21 @@ def test_verify(c3d, store):
     ]
 
 
+def test_verify_of_much_that_is_wrong_fills_no_screen(c3d, store):
+    for number in range(9, 39):
+        (store / 'sessions' / SESSION / f'gaze.{number:06d}.pose.c3d').touch()
+    code, out, _ = c3d('verify', store)
+    lines = out.splitlines()
+    assert code == 3
+    assert sum(line.startswith('unreadable ') for line in lines) == 21
+    assert [line for line in lines if 'more' in line] == [
+        'unreadable    … and 10 more: --json prints all'
+    ]
+    found = json.loads(c3d('verify', store, '--json')[1])['findings']
+    assert sum(each['kind'] == 'unreadable' for each in found) == 30
+    assert lines[-1].endswith(f': {len(found)} things wrong')
+
+
 def test_verify_of_notes_alone_is_well(c3d, store):
     (store / 'sessions' / SESSION / 'readme.txt').write_text('x')
     code, out, _ = c3d('verify', store)
