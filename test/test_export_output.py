@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import rich_session
-from stored import SESSION, at, event, whole, write
+from stored import SESSION, at, event, frame_record, whole, write, write_sensors
 
 from cognitive3d_ros import open_session
 from cognitive3d_ros.cli.main import main
@@ -380,6 +380,40 @@ def test_what_is_missing_is_named(session, tmp_path, capsys):
     assert '  missing: gaze: part 2, the last is 4\n' in err
     assert '  missing: there is no c3d.sessionEnd: it was cut\n' in err
     assert '  missing: events.000002.events.c3d: empty\n' in err
+
+
+def test_what_is_wrong_is_not_called_missing(session, tmp_path, capsys):
+    folder = session.files.folder
+    write_sensors(folder, 'camera', 1, [frame_record(1, 0), frame_record(2, 0)])
+    write(
+        folder, 'sensors', 2, 'series', [{'name': 'c3d.camera.front.frames', 'data': [[at(9), 1]]}]
+    )
+    told = [
+        'camera front: seq does not ascend',
+        'camera front: 2 here, the recorder counted 1 in c3d.camera.front.frames',
+    ]
+    code, text, err = run(capsys, folder, '--to', 'mcap', '-o', tmp_path / 'out.mcap')
+    assert code == 3
+    assert err == ''.join(f'  wrong: {each}\n' for each in told)
+    code, text, _ = run(capsys, folder, '--to', 'mcap', '-o', tmp_path / 'b.mcap', '--json')
+    facts = json.loads(text)
+    assert (code, facts['missing'], facts['wrong']) == (3, [], told)
+
+
+@pytest.mark.parametrize('name', ['a\nb', 'a\x1b[2J', ' ', '/a'])
+def test_a_name_that_no_frame_has(tmp_path, capsys, name):
+    assert (
+        run(capsys, tmp_path, '--to', 'mcap', '-o', tmp_path / 'x', '--robot-frame', name)[0] == 2
+    )
+
+
+def test_sensors_that_the_properties_do_not_name_are_not_in_a_path(session, tmp_path):
+    folder = session.files.folder
+    write_sensors(folder, 'camera', 1, [frame_record(1, 0, 'rear')])
+    for to in ('tum', 'kitti'):
+        notes = export_session(open_session(folder), to, tmp_path / to).notes
+        assert any('frames of all cameras' in each for each in notes)
+        assert not any('lidars' in each for each in notes)
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

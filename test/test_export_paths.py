@@ -98,7 +98,8 @@ def test_the_path_is_where_the_robot_was(tmp_path, convention):
     (note,) = made.notes
     assert note == (
         'not in it: 3 events, 7 annotations, 2 series, 44 health series, 61 snapshots, '
-        f'{len(session.properties)} session properties, camera front, camera rear, lidar top, lidar base'
+        f'{len(session.properties)} session properties, frames of all cameras (front, rear), '
+        'scans and clouds of all lidars (top, base)'
     )
     times, p, r = read_tum(tmp_path / 'path.tum')
     np.testing.assert_array_equal(times, session.poses.time)

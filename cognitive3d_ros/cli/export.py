@@ -24,7 +24,7 @@ DESCRIPTION = """\
 Write a session in another format. Poses and points are in REP-103 axes, in the session's reference frame. The
 result appears under its name when it is whole; what the format cannot hold is told in a line. parquet and csv
 are folders of tables that many sessions can be exported to. Exit code 0: all there is was written; 3: something
-of the session is missing or cannot be read.
+of the session is missing, wrong, or cannot be read.
 """
 
 
@@ -81,16 +81,16 @@ def add_parser(commands: Commands) -> None:
 
 
 def _frame(text: str) -> str:
-    if not text.strip() or text.startswith('/'):
+    if not text.strip() or text.startswith('/') or not text.isprintable():
         raise argparse.ArgumentTypeError(f'{text!r} is no name of a frame')
     return text
 
 
 def run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
-    """Export; 3 if something of the session is missing."""
+    """Export; 3 if something of the session is missing or wrong."""
     from cognitive3d_ros import open_session
     from cognitive3d_ros.export import FORMATS, Options, export_session
-    from cognitive3d_ros.session.verify import absent
+    from cognitive3d_ros.session.verify import known_faults
 
     chosen = {name: getattr(args, name) for name in ('robot_frame', 'images', 'mrpt')}
     chosen = {name: value for name, value in chosen.items() if value is not None}
@@ -104,7 +104,7 @@ def run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
         made = export_session(
             session, args.to, args.output, options=options, replace=args.force, progress=progress
         )
-    missing = absent(session)
+    found = known_faults(session)
     if args.json:
         print_json(
             {
@@ -113,13 +113,15 @@ def run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
                 'output': str(made.path),
                 'records': made.records,
                 'notes': made.notes,
-                'missing': missing,
+                'missing': [each.text for each in found if each.is_lack],
+                'wrong': [each.text for each in found if not each.is_lack],
             }
         )
-        return 3 if missing else 0
+        return 3 if found else 0
     print(f'{printable(made.path)}: {plural(made.records, "record")} of {printable(session.id)}')
     for note in made.notes:
         print(f'  {printable(note)}')
-    for text in missing:
-        print(f'  missing: {printable(text)}', file=sys.stderr)
-    return 3 if missing else 0
+    for each in found:
+        word = 'missing' if each.is_lack else 'wrong'
+        print(f'  {word}: {printable(each.text)}', file=sys.stderr)
+    return 3 if found else 0

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from cognitive3d_ros.conventions import Convention
 from cognitive3d_ros.errors import ExportError, ReadError
 from cognitive3d_ros.session.records import Annotation, axes_of
+from cognitive3d_ros.session.sensors import CAMERA, LIDAR
 from cognitive3d_ros.session.session import Session
 from cognitive3d_ros.session.streams import HEALTH_PREFIX
 from cognitive3d_ros.wire.framing import PartName, part_name
@@ -98,7 +99,7 @@ class Job:
     def poses_only(self) -> None:
         """Say that pose samples alone will be counted, and note what else there is.
 
-        Of cameras and lidars only their names: what they recorded may be much, and is not read for this.
+        Of cameras and lidars only the names that are told: what they recorded may be much, and is not read.
         Raises ReadError where the pose convention is not known.
         """
         _ = self.axes
@@ -114,8 +115,13 @@ class Job:
             'session property': len(session.properties),
         }
         absent = [_counted(count, word) for word, count in counts.items() if count]
-        absent += [f'camera {name}' for name in session.cameras]
-        absent += [f'lidar {name}' for name in session.lidars]
+        there = {part.stream for part in session.listing.parts}
+        for stream, gave, names in (
+            (CAMERA, 'frames of all cameras', session.cameras),
+            (LIDAR, 'scans and clouds of all lidars', session.lidars),
+        ):
+            if names or stream in there:  # the properties may not name all of them
+                absent.append(f'{gave} ({", ".join(names)})' if names else gave)
         if absent:
             self.note(f'not in it: {", ".join(absent)}')
 

@@ -65,12 +65,20 @@ class Kind(enum.Enum):
     """Nothing wrong; something to know when judging the rest."""
 
 
+_LACKS = (Kind.UNREADABLE, Kind.MISSING, Kind.NO_START, Kind.NO_END, Kind.GAP, Kind.LOSS)
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that is not as it should be."""
 
     kind: Kind
     text: str
+
+    @property
+    def is_lack(self) -> bool:
+        """Whether something is not here, or cannot be read; else what is here is wrong."""
+        return self.kind in _LACKS
 
 
 @np.errstate(over='ignore', invalid='ignore')
@@ -99,14 +107,18 @@ def verify(session: Session) -> list[Finding]:
     return sorted(found, key=lambda finding: finding.kind is Kind.NOTE)
 
 
-def absent(session: Session) -> list[str]:
-    """Return what is known to be missing of a session, of its cameras and lidars only if they were read."""
+def known_faults(session: Session) -> list[Finding]:
+    """Return what is known to be missing or wrong, of cameras and lidars only if they were read."""
     named = [*_numbers(session), *_streams(session), *_ends(session), *_sums(session)]
     for stream in (CAMERA, LIDAR):
         if session.was_read(stream):
             named += _sensors(session, stream)
-    texts = [finding.text for finding in named if finding.kind is not Kind.NOTE]
-    return list(dict.fromkeys([*texts, *map(str, session.faults)]))
+    named += [Finding(Kind.UNREADABLE, str(fault)) for fault in session.faults]
+    by_text: dict[str, Finding] = {}
+    for each in named:
+        if each.kind is not Kind.NOTE:
+            by_text.setdefault(each.text, each)
+    return list(by_text.values())
 
 
 def _sums(session: Session) -> Iterator[Finding]:
