@@ -398,6 +398,11 @@ def test_what_is_wrong_is_not_called_missing(session, tmp_path, capsys):
     code, text, _ = run(capsys, folder, '--to', 'mcap', '-o', tmp_path / 'b.mcap', '--json')
     facts = json.loads(text)
     assert (code, facts['missing'], facts['wrong']) == (3, [], told)
+    write_sensors(folder, 'camera', 1, [frame_record(1, 0)])
+    write(folder, 'sensors', 2, 'series', [{'name': told[1].split()[-1], 'data': [[at(9), 2]]}])
+    assert run(capsys, folder, '--to', 'mcap', '-o', tmp_path / 'c.mcap')[2] == (
+        '  missing: camera front: 1 here, the recorder counted 2 in c3d.camera.front.frames\n'
+    )
 
 
 @pytest.mark.parametrize('name', ['a\nb', 'a\x1b[2J', ' ', '/a'])

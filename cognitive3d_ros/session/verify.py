@@ -74,11 +74,13 @@ class Finding:
 
     kind: Kind
     text: str
+    fewer: bool = False
+    """Of a sum: less is here than was counted."""
 
     @property
     def is_lack(self) -> bool:
         """Whether something is not here, or cannot be read; else what is here is wrong."""
-        return self.kind in _LACKS
+        return self.fewer or self.kind in _LACKS
 
 
 @np.errstate(over='ignore', invalid='ignore')
@@ -366,7 +368,7 @@ def _snapshot_count(session: Session) -> Iterator[Finding]:
     poses, snapshots = len(session.poses), len(session.dynamics)
     if poses != snapshots:
         text = f'dynamics: {snapshots} snapshots of the robot, and {poses} pose samples'
-        yield Finding(Kind.SUM, text)
+        yield Finding(Kind.SUM, text, fewer=snapshots < poses)
 
 
 def _health_end(session: Session) -> Iterator[Finding]:
@@ -406,7 +408,7 @@ def _sensors(session: Session, stream: str) -> Iterator[Finding]:
         stored = _last(session, f'{prefix}.{word}')
         if stored is not None and stored != len(seq) and not session.files.in_spool:
             text = f'{label}: {len(seq)} here, the recorder counted {stored:g} in {prefix}.{word}'
-            yield Finding(Kind.SUM, text)
+            yield Finding(Kind.SUM, text, fewer=len(seq) < stored)
         fates = [_last(session, f'{prefix}.{fate}') for fate in (word, *_OTHER_FATES)]
         received = _last(session, f'{prefix}.received')
         known = [count for count in fates if count is not None]
