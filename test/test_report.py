@@ -31,6 +31,7 @@ from cognitive3d_ros.cli.main import main
 from cognitive3d_ros.report import make_report
 from cognitive3d_ros.report.charts import _outline
 from cognitive3d_ros.report.svg import clock, number, round_step, tag, text
+from cognitive3d_ros.session.summary import summary
 
 VOID = {'meta', 'img', 'br', 'hr', 'input', 'link'}
 
@@ -227,6 +228,19 @@ def test_a_picture_that_cannot_be_read_is_passed_over_and_named(tmp_path):
     assert '3 frames' in page.texts
     write_sensors(folder, 'camera', 1, frames[:1])
     assert '1 frame' in page_of(open_session(folder)).texts
+
+
+def test_poses_at_no_place_are_no_part_of_the_path(tmp_path):
+    write(tmp_path, 'gaze', 1, 'pose', [pose(1), pose(2, 1e300), pose(3, 2.0), pose(4, 5.0)])
+    session = open_session(tmp_path)
+    timeline = summary(session)['pose_timeline']
+    assert (timeline['path_m'], timeline['extent_m']) == (11.18, [5.0, 0.0, 10.0])
+    texts = page_of(session).texts
+    assert '11.2 m' in texts
+    assert 'poses: 1 at no place that can be' in ' '.join(texts)
+    write(tmp_path, 'gaze', 1, 'pose', [pose(2, 1e300)])
+    assert summary(open_session(tmp_path))['pose_timeline']['path_m'] == 0.0
+    assert ' 1 pose.' in ' '.join(page_of(open_session(tmp_path)).texts)
 
 
 def test_long_sessions_make_no_long_pages(tmp_path):

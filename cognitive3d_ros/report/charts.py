@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from cognitive3d_ros.report.svg import clock, number, polyline, round_step, tag, text
+from cognitive3d_ros.report.svg import clock, number, plural, polyline, round_step, tag, text
 from cognitive3d_ros.report.view import View
 from cognitive3d_ros.session.streams import HEALTH_PREFIX, Series
 
@@ -82,7 +82,7 @@ def _chart(view: View, series: Series) -> str:
             'span',
             text(f'{low:.6g} … {high:.6g}, mean {values.mean():.5g}, last {values[-1]:.6g}'),
         ),
-        tag('span', f'{len(series)} samples', class_='count'),
+        tag('span', plural(len(series), 'sample'), class_='count'),
     )
     # In a scale in which no difference is infinite.
     scale = max(1.0, -low / _LARGE, high / _LARGE)

@@ -15,7 +15,7 @@ from cognitive3d_ros.report.charts import charts, lanes
 from cognitive3d_ros.report.clouds import clouds
 from cognitive3d_ros.report.pictures import pictures
 from cognitive3d_ros.report.plan import plan
-from cognitive3d_ros.report.svg import clock, embedded, table, tag, text
+from cognitive3d_ros.report.svg import clock, embedded, plural, table, tag, text
 from cognitive3d_ros.report.view import View
 from cognitive3d_ros.session.session import Session
 from cognitive3d_ros.session.summary import metres, summary
@@ -152,7 +152,7 @@ def _frame_line(view: View, facts: dict[str, Any]) -> str:
         return ''
     axes = 'x to the right, y up, metres' if view.knows_axes else 'axes not known'
     frame = f' in {view.frame}' if view.frame else ''
-    line = f'From above{frame}, {axes}. {timeline["samples"]} poses'
+    line = f'From above{frame}, {axes}. {plural(timeline["samples"], "pose")}'
     if timeline['rate_hz']:
         line += f' at {timeline["rate_hz"]:g} Hz, longest gap {timeline["longest_gap_s"]:.2f} s'
     return tag('p', text(f'{line}.'), class_='hint')
@@ -190,7 +190,11 @@ def _said(name: str, facts: dict[str, Any]) -> str:
 
 def _properties(facts: dict[str, Any]) -> str:
     rows = sorted((key, _shown(value)) for key, value in facts['properties'].items())
-    return _folded(f'{len(rows)} properties', table(rows)) if rows else ''
+    return (
+        _folded('1 property' if len(rows) == 1 else f'{len(rows)} properties', table(rows))
+        if rows
+        else ''
+    )
 
 
 def _shown(value: object) -> str:

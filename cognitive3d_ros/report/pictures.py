@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Final
 
-from cognitive3d_ros.report.svg import clock, tag, text
+from cognitive3d_ros.report.svg import clock, plural, tag, text
 from cognitive3d_ros.report.view import View
 from cognitive3d_ros.session.records import CameraFrame
 
@@ -23,7 +23,7 @@ def pictures(view: View) -> str:
     rows = []
     for name in session.cameras:
         camera = session.camera(name)
-        count = f'{len(camera)} frame' if len(camera) == 1 else f'{len(camera)} frames'
+        count = plural(len(camera), 'frame')
         head = tag('h3', text(name), tag('span', count, class_='count'))
         left = _MOST_BYTES // len(session.cameras)
         drawn, damaged = [], []

@@ -48,6 +48,11 @@ def embedded(name: str, value: object) -> str:
     return f'<script type="application/json" id="{html.escape(name)}">{data}</script>'
 
 
+def plural(count: int, word: str) -> str:
+    """Return ``1 frame`` or ``2 frames``."""
+    return f'{count} {word}' if count == 1 else f'{count} {word}s'
+
+
 def number(value: float) -> str:
     """Return a coordinate: two decimals, no trailing zeros."""
     shown = f'{value:.2f}'.rstrip('0').rstrip('.')

@@ -115,14 +115,17 @@ def _rate(times: Floats) -> float:
 def _timeline(poses: Poses) -> dict[str, Any]:
     if not len(poses):
         return {'samples': 0}
-    steps = np.linalg.norm(np.diff(poses.p, axis=0), axis=1)
+    # What is no place is no part of the path: verify names it.
+    known = poses.p[(np.abs(poses.p) <= FAR_M).all(axis=1)]
+    steps = np.linalg.norm(np.diff(known, axis=0), axis=1)
+    extent = np.ptp(known, axis=0) if len(known) else np.zeros(3)
     gaps = np.diff(poses.time)
     return {
         'samples': len(poses),
         'rate_hz': _rate(poses.time),
         'longest_gap_s': round(float(gaps.max()), 5) if len(gaps) else 0.0,
         'path_m': round(float(steps.sum()), 3),
-        'extent_m': [round(x, 3) for x in np.ptp(poses.p, axis=0).tolist()],
+        'extent_m': [round(x, 3) for x in extent.tolist()],
         'gaze_points': poses.g is not None,
     }
 
