@@ -21,7 +21,6 @@ SCENE = '5b2a1f4e-0c9d-4e8a-9a53-0f6d1c2b3a4d'
 
 
 def fill(root):
-    (root / 'quarantine').mkdir(parents=True)  # it is a recorder's
     for second in range(1_700_000_000, 1_700_000_000 + SESSIONS):
         session_id = f'{second}_rover-07'
         identity = SessionIdentity(session_id, 'rover-07', SCENE, 3, '1.0.0', second * 10**9, 0.1)

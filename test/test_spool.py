@@ -69,12 +69,6 @@ def quarantined(spool: Spool) -> dict[str, str]:
     }
 
 
-def make_session_folder(folder: Path) -> None:
-    """Make a session's folder in a spool that has been in use: its quarantine says that it is one."""
-    folder.mkdir(parents=True)
-    (folder.parent.parent / 'quarantine').mkdir(exist_ok=True)
-
-
 @pytest.fixture
 def spool(tmp_path):
     spool = open_spool(tmp_path / 'spool')
@@ -760,7 +754,7 @@ DAMAGES = {
 def test_damage(tmp_path, data, why):
     """What cannot be read goes to quarantine once, and the queue goes on."""
     folder = tmp_path / 'sessions' / FIRST
-    make_session_folder(folder)
+    folder.mkdir(parents=True)
     (folder / 'events.000001.events.c3d').write_bytes(data)
     (folder / 'events.000002.events.c3d').write_bytes(part_bytes(number=2))
     ledger = Ledger()
@@ -785,7 +779,7 @@ def test_damage(tmp_path, data, why):
 
 def test_a_part_that_may_not_be_read(tmp_path):
     folder = tmp_path / 'sessions' / FIRST
-    make_session_folder(folder)
+    folder.mkdir(parents=True)
     (folder / 'events.000001.events.c3d').write_bytes(WHOLE)
     fs = FailingFs()
     spool = open_spool(tmp_path, fs=fs)
@@ -798,7 +792,7 @@ def test_a_part_that_may_not_be_read(tmp_path):
 
 def test_a_part_that_cannot_be_read_now_stays(tmp_path):
     folder = tmp_path / 'sessions' / FIRST
-    make_session_folder(folder)
+    folder.mkdir(parents=True)
     (folder / 'events.000001.events.c3d').write_bytes(WHOLE)
     fs = FailingFs()
     spool = open_spool(tmp_path, fs=fs)
@@ -814,7 +808,7 @@ def test_a_part_that_cannot_be_read_now_stays(tmp_path):
 def test_a_part_on_a_bad_spot_of_the_disk(tmp_path):
     """It is put aside, and the queue goes on; where the whole disk fails, it stays and is tried again."""
     folder = tmp_path / 'sessions' / FIRST
-    make_session_folder(folder)
+    folder.mkdir(parents=True)
     (folder / 'events.000001.events.c3d').write_bytes(WHOLE)
     fs = FailingFs()
     ledger = Ledger()
@@ -872,7 +866,7 @@ def test_a_read_that_takes_long_holds_up_no_flush(tmp_path):
 
 def test_a_newer_part_is_left_alone(tmp_path):
     folder = tmp_path / 'sessions' / FIRST
-    make_session_folder(folder)
+    folder.mkdir(parents=True)
     path = folder / 'events.000001.events.c3d'
     path.write_bytes(WHOLE[:8] + b'\2\0' + WHOLE[10:])
     spool = open_spool(tmp_path)
@@ -888,7 +882,7 @@ def test_a_newer_part_is_left_alone(tmp_path):
 
 def test_a_part_that_vanished(tmp_path):
     folder = tmp_path / 'sessions' / FIRST
-    make_session_folder(folder)
+    folder.mkdir(parents=True)
     (folder / 'events.000001.events.c3d').write_bytes(WHOLE)
     spool = open_spool(tmp_path)
     (ref,) = spool.parts()
@@ -903,7 +897,7 @@ def test_a_part_that_vanished(tmp_path):
 def test_odd_things_in_the_folders(tmp_path):
     """None of them stops the spool from opening; each is named; nothing of it is deleted."""
     folder = tmp_path / 'sessions' / FIRST
-    make_session_folder(folder)
+    folder.mkdir(parents=True)
     (folder / 'events.000001.events.c3d').write_bytes(WHOLE)
     (folder / 'events.000002.events.c3d').mkdir()
     (folder / 'events.000003.events.c3d').symlink_to(folder / 'events.000001.events.c3d')
@@ -944,7 +938,7 @@ def test_a_folder_that_cannot_be_listed(tmp_path):
 
     for second in (1_700_000_000, 1_700_000_001):
         folder = tmp_path / 'sessions' / f'{second}_rover'
-        make_session_folder(folder)
+        folder.mkdir(parents=True)
         (folder / 'events.000001.events.c3d').write_bytes(part_bytes(second=second))
     spool = open_spool(tmp_path, fs=Fs1())
     assert len(list(spool.parts())) == 1

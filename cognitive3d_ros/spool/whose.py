@@ -10,7 +10,6 @@ from pathlib import Path
 
 from cognitive3d_ros.spool.fs import REAL_FS
 from cognitive3d_ros.spool.quarantine import REASON_SUFFIX
-from cognitive3d_ros.spool.session import JOURNAL
 
 LAST_SECOND = 'last_second'
 LOCK = 'lock'
@@ -36,23 +35,12 @@ def is_spool(root: Path) -> bool:
 
 
 def why_no_spool(root: Path) -> str | None:
-    """Say why no spool may be opened in a folder; None if one may, or if one is there.
-
-    Sessions without anything of a recorder beside them are a copy of a store, or an old one.
-    """
-    if is_store(root):
-        return (
-            f'{root} is the store of a gateway; a spool, from which parts are sent and then '
-            'deleted, needs its own folder'
-        )
-    sessions = root / 'sessions'
-    if is_spool(root) or not sessions.is_dir() or next(sessions.glob(f'*/{JOURNAL}'), None):
-        return None
-    if next(sessions.glob('*/*.c3d'), None) is None:
+    """Say why no spool may be opened in a folder; None if one may, or if one is there."""
+    if not is_store(root):
         return None
     return (
-        f'{root} has sessions, but neither quarantine nor {LAST_SECOND} nor lock of a spool beside them: it '
-        'may be the store of a gateway; a spool, whose parts are deleted once sent, needs its own folder'
+        f'{root} is the store of a gateway; a spool, from which parts are sent and then '
+        'deleted, needs its own folder'
     )
 
 
