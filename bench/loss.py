@@ -35,7 +35,7 @@ def kills() -> Iterator[Pair]:
         seed = random.randrange(10**6)
         found = campaign.run(Path(folder), rounds=KILLS, seed=seed, limit_s=300, slack_s=1.0)
     assert not found.problems, found
-    return ((lost_s, 0.0) for lost_s, _ in found.lost_s['pose'])
+    return ((loss.lost_s, 0.0) for loss in found.losses['pose'])
 
 
 def rows() -> list[Row]:
