@@ -134,14 +134,18 @@ def bar(name: str, *, quiet: bool = False) -> Iterator[Callable[[float], None] |
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Let SIGTERM end the block as Ctrl-C does, so that what was written so far goes away."""
+    """Let SIGTERM end the block as Ctrl-C does, so that what was written so far goes away.
+
+    From then on it is ignored: a second one would hit what tidies up, or says what was done.
+    """
 
     def stop(*_: object) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one would hit what tidies up
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, stop)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        if signal.getsignal(signal.SIGTERM) is stop:
+            signal.signal(signal.SIGTERM, before)
