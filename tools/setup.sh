@@ -88,7 +88,7 @@ install_locked() {
     pip_install --no-build-isolation -r "$lock"
 }
 
-# Two that run at once (a demo and the tests) take turns.
+# Two that run at once (a demo and the tests) take turns; two distributions only for the system's packages.
 mkdir -p .cache
 exec 9>.cache/setup.lock
 flock 9
@@ -96,6 +96,9 @@ flock 9
 python=$(find_python)
 mapfile -t packages < <(missing_packages)
 [ "${#packages[@]}" -eq 0 ] || install_packages "${packages[@]}"
+
+exec 9>".cache/setup-$distro.lock"
+flock 9
 
 if ! "$venv/bin/python" -c 'import pip' 2>/dev/null; then
     say "virtual environment $venv with $("$python" --version)"

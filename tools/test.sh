@@ -50,9 +50,9 @@ beside() { # JOB ARGUMENT...: what it prints is printed when it has ended
     jobs+=($!)
 }
 
+beside jazzy ros "$@" # with its set-up, which mostly waits too
 tools/setup.sh kilted
 beside without_a_graph "$@"
-beside jazzy ros "$@"
 status=0
 run kilted 'ros and not alone' "$@" || status=$?
 for number in "${!jobs[@]}"; do
