@@ -680,8 +680,10 @@ def test_lock(tmp_path):
 
 
 def test_a_lock_file_that_a_dead_process_left_is_no_lock(tmp_path):
-    (tmp_path / 'lock').write_text(f'{os.getpid()}\n')
-    open_spool(tmp_path).close()
+    (tmp_path / 'lock').write_text('1\n')
+    spool = open_spool(tmp_path)
+    assert (tmp_path / 'lock').read_text() == f'{os.getpid()}\n'
+    spool.close()
 
 
 def test_a_file_is_no_spool(tmp_path):
