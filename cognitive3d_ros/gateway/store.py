@@ -24,15 +24,13 @@ from cognitive3d_ros.errors import FormatError, GatewayError, NewerFormatError
 from cognitive3d_ros.gateway.recent import Recent
 from cognitive3d_ros.spool.fs import REAL_FS, Fs, make_folders, replace_file, write_all
 from cognitive3d_ros.spool.whose import (
-    LAST_SECOND,
     LOCK,
     LOCK_OF_A_STORE,
     MARK_OF_A_STORE,
-    is_store,
+    sign_of_a_spool,
 )
 from cognitive3d_ros.wire.framing import PartHeader, head, parse, part_name, trailer
 
-_OF_A_SPOOL = (LAST_SECOND, 'remote_variables.json')
 _MARK = b'The store of a gateway of cognitive3d_ros; a recorder keeps out of it.\n'
 _TEMPORARY = '.tmp'
 _LOCKS = 64
@@ -65,7 +63,7 @@ class Store:
         self._folders = Recent[Path]()  # those whose names are known to be on the disk
         try:
             root.mkdir(parents=True, exist_ok=True)
-            if sign := _sign_of_a_spool(root):
+            if sign := sign_of_a_spool(root):
                 raise GatewayError(
                     f'{root} is the spool of a recorder, see {sign}; a store needs its own folder'
                 )
@@ -132,7 +130,7 @@ class Store:
         """
         with self._folder_lock:
             if not self._fs.is_at(self._lock, self.root / LOCK):
-                if sign := _sign_of_a_spool(self.root):
+                if sign := sign_of_a_spool(self.root):
                     raise OSError(
                         errno.EBUSY, f'a recorder has taken it, see {sign}', str(self.root)
                     )
@@ -200,21 +198,3 @@ class Store:
                 if entry.kind == 'file' and entry.name.endswith(_TEMPORARY):
                     self._fs.remove(folder / entry.name)
             self._folders.add(folder)
-
-
-def _sign_of_a_spool(root: Path) -> str | None:
-    """Return what in a folder only a recorder's spool has; None where there is nothing of the kind."""
-    if (root / MARK_OF_A_STORE).is_file():
-        return None
-    for name in _OF_A_SPOOL:
-        if (root / name).exists():
-            return name
-    if (root / LOCK).is_file():
-        lock = (root / LOCK).read_text(errors='replace').strip()
-        if lock and not lock.startswith(LOCK_OF_A_STORE):
-            return f'lock, which process {lock} has or had'
-    quarantine = root / 'quarantine'
-    if quarantine.is_dir() and not is_store(root) and not any(quarantine.iterdir()):
-        return 'quarantine, which a store has only for a part that is in it'
-    journal = next(root.glob('sessions/*/journal'), None)
-    return None if journal is None else str(journal.relative_to(root))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from cognitive3d_ros.spool.fs import REAL_FS
 from cognitive3d_ros.spool.quarantine import REASON_SUFFIX
+from cognitive3d_ros.spool.session import JOURNAL
 
 LAST_SECOND = 'last_second'
 LOCK = 'lock'
@@ -42,6 +43,24 @@ def why_no_spool(root: Path) -> str | None:
         f'{root} is the store of a gateway; a spool, from which parts are sent and then '
         'deleted, needs its own folder'
     )
+
+
+def sign_of_a_spool(root: Path) -> str | None:
+    """Return what in a folder only a recorder's spool has; None where there is nothing of the kind."""
+    if (root / MARK_OF_A_STORE).is_file():
+        return None
+    for name in (LAST_SECOND, 'remote_variables.json'):
+        if (root / name).exists():
+            return name
+    if (root / LOCK).is_file():
+        lock = (root / LOCK).read_text(errors='replace').strip()
+        if lock and not lock.startswith(LOCK_OF_A_STORE):
+            return f'lock, which process {lock} has or had'
+    quarantine = root / 'quarantine'
+    if quarantine.is_dir() and not is_store(root) and not any(quarantine.iterdir()):
+        return 'quarantine, which a store has only for a part that is in it'
+    journal = next(root.glob(f'sessions/*/{JOURNAL}'), None)
+    return None if journal is None else str(journal.relative_to(root))
 
 
 def _is_quarantine_of_spool(folder: Path) -> bool:
